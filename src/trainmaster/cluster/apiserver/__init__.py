@@ -1,0 +1,1 @@
+"""The Kubernetes API over HTTP, on top of the store. The only package that writes to it."""

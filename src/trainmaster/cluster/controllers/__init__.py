@@ -1,0 +1,1 @@
+"""The controllers of the API itself: garbage collection, namespaces. Clients of the API, like any controller."""

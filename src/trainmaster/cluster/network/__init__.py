@@ -1,0 +1,1 @@
+"""Addresses and names inside the cluster's own network namespace."""

@@ -1,0 +1,1 @@
+"""Which pod goes to which node: `decide` is pure, `loop` is its shell."""

@@ -1,0 +1,1 @@
+"""One small module per framework: roles, port, rendezvous, outcome. Pure; imports `api` only."""
