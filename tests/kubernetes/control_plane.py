@@ -1,0 +1,246 @@
+"""A real etcd and kube-apiserver on loopback, made for one test session and gone with it.
+
+Everything lives in one folder: keys, tokens, data, logs, kubeconfigs. Each user has a static token, all of them may do
+everything; who may do what is not what this tier compares. etcd does not sync to disk: nothing here has to survive.
+"""
+
+import base64
+import contextlib
+import datetime
+import ipaddress
+import json
+import secrets
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+USERS = ("admin", "operator", "kubelet", "controllers")
+READY_WITHIN = 120.0
+STOP_WITHIN = 15.0
+LOOK_EVERY = 0.05
+PORT_TAKEN = "address already in use"
+
+
+@dataclass(slots=True)
+class ControlPlane:
+    binaries: Path
+    folder: Path
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=lambda: {user: secrets.token_hex(16) for user in USERS})
+    port: int = 0
+    etcd: str = ""
+
+    @property
+    def server(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / "tls.crt"
+
+    def kubeconfig(self, user: str = "admin") -> Path:
+        """Written when asked for: the port is known only after the start. JSON is YAML."""
+        path = self.folder / f"{user}.kubeconfig"
+        path.write_text(json.dumps(kubeconfig(self.server, self.certificate.read_bytes(), self.tokens[user])))
+        path.chmod(0o600)
+        return path
+
+    def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_keys(self.folder)
+        rows = (f'{token},{user},{user},"system:masters"\n' for user, token in self.tokens.items())
+        (self.folder / "tokens.csv").write_text("".join(rows))
+        self._launch("etcd", self._etcd_arguments, self._etcd_is_ready)
+        self._launch("kube-apiserver", self._apiserver_arguments, lambda: self._answers("/readyz"))
+
+    def start_controllers(self, *controllers: str) -> None:
+        """Run kube-controller-manager with these controllers and no others."""
+        access, port = self.kubeconfig("controllers"), free_port()
+        arguments = (
+            f"--kubeconfig={access}",
+            f"--authentication-kubeconfig={access}",
+            f"--authorization-kubeconfig={access}",
+            f"--controllers={','.join(controllers)}",
+            f"--service-account-private-key-file={self.folder / 'accounts.key'}",
+            f"--root-ca-file={self.certificate}",
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            "--kube-api-qps=200",  # it is scenery: its own throttling must not be what a test waits for
+            "--kube-api-burst=400",
+        )
+        self._launch("kube-controller-manager", lambda: arguments, lambda: listens(port))
+
+    def restart_apiserver(self) -> None:
+        """A new kube-apiserver on the same port: every watch breaks, and its memory of the past is gone."""
+        self._stop("kube-apiserver")
+        arguments = self._apiserver_arguments(self.port)
+        self._launch("kube-apiserver", lambda: arguments, lambda: self._answers("/readyz"))
+
+    def compact(self, revision: int) -> None:
+        """Make etcd forget everything before `revision`, now instead of at the next five-minute mark."""
+        body = json.dumps({"revision": str(revision), "physical": True}).encode()
+        request = urllib.request.Request(f"{self.etcd}/v3/kv/compaction", data=body)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            answer.read()
+
+    def stop(self) -> None:
+        for name in reversed(list(self.processes)):  # the API server before etcd
+            self._stop(name)
+
+    def _etcd_arguments(self) -> Sequence[str]:
+        self.etcd, peer = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"
+        return (
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={self.etcd}",
+            f"--advertise-client-urls={self.etcd}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        )
+
+    def _apiserver_arguments(self, port: int = 0) -> Sequence[str]:
+        self.port = port or free_port()
+        return (
+            f"--etcd-servers={self.etcd}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",  # a Service cannot point at loopback
+            f"--secure-port={self.port}",
+            f"--tls-cert-file={self.certificate}",
+            f"--tls-private-key-file={self.folder / 'tls.key'}",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            "--anonymous-auth=false",
+            "--authorization-mode=RBAC",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self.folder / 'accounts.pub'}",
+            f"--service-account-signing-key-file={self.folder / 'accounts.key'}",
+            "--disable-admission-plugins=ServiceAccount",  # nobody makes the accounts here, and no pod would start
+        )
+
+    def _etcd_is_ready(self) -> bool:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.etcd}/health", timeout=5) as answer:
+            return bool(answer.status == 200)
+        return False
+
+    def _answers(self, path: str) -> bool:
+        context = ssl.create_default_context(cafile=str(self.certificate))
+        request = urllib.request.Request(self.server + path)
+        request.add_header("Authorization", f"Bearer {self.tokens['admin']}")
+        with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=5, context=context) as answer:
+            return bool(answer.status == 200)
+        return False
+
+    def _launch(self, name: str, arguments: Callable[[], Sequence[str]], ready: Callable[[], bool]) -> None:
+        """Start a program and wait for it; on a port that somebody took in between, try another one."""
+        for attempt in range(3):
+            log = self.folder / f"{name}.log"
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    [self.binaries / name, *arguments()], stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                )
+            self.processes[name] = process
+            deadline = time.monotonic() + READY_WITHIN
+            while process.poll() is None and time.monotonic() < deadline:
+                if ready():
+                    return
+                time.sleep(LOOK_EVERY)
+            self._stop(name)
+            said = log.read_text(errors="replace")
+            if PORT_TAKEN not in said or attempt == 2:
+                raise RuntimeError(f"{name} was not ready within {READY_WITHIN:.0f} s or ended:\n{said[-3000:]}")
+
+    def _stop(self, name: str) -> None:
+        process = self.processes.pop(name)
+        process.terminate()
+        try:
+            process.wait(STOP_WITHIN)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def running(binaries: Path, folder: Path) -> Iterator[ControlPlane]:
+    plane = ControlPlane(binaries, folder)
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.stop()
+
+
+def kubeconfig(server: str, authority: bytes, token: str) -> dict[str, object]:
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "default"}}],
+        "clusters": [{"name": "test", "cluster": cluster}],
+        "users": [{"name": "test", "user": {"token": token}}],
+    }
+
+
+def write_keys(folder: Path) -> None:
+    """One self-signed certificate for the server, which is its own authority, and one key pair for service accounts."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=2))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)  # strict clients
+        .sign(key, hashes.SHA256())
+    )
+    accounts = ec.generate_private_key(ec.SECP256R1())
+    public = accounts.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    for file, content in (
+        ("tls.crt", certificate.public_bytes(serialization.Encoding.PEM)),
+        ("tls.key", private_pem(key)),
+        ("accounts.key", private_pem(accounts)),
+        ("accounts.pub", public),
+    ):
+        (folder / file).write_bytes(content)
+        (folder / file).chmod(0o600)
+
+
+def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
