@@ -117,7 +117,7 @@ def test_two_builds_into_one_cache_take_turns(tool: Tool, tmp_path: Path) -> Non
     folder = Path(tool("etcd").stdout.strip())
     environment = {"TRAINMASTER_TEST_CACHE": str(tmp_path / "cache"), "ASKED": str(tmp_path / "asked")}
     environment["PATH"] = f"{tmp_path / 'path'}:/usr/bin:/bin"
-    command, pipe = [sys.executable, TOOL, "kubectl"], subprocess.PIPE
+    command, pipe = [sys.executable, str(TOOL), "kubectl"], subprocess.PIPE
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         second = subprocess.Popen(command, env=environment, text=True, stderr=pipe, stdout=pipe)

@@ -1,0 +1,182 @@
+"""Runs named tests of Kubernetes' own conformance suite against any API server, and says which passed.
+
+    python tests/kubernetes/conformance.py KUBECONFIG LIST [--jobs 2] [--seconds 120] [--logs FOLDER]
+
+One process per test: a test that hangs or brings the suite down costs one verdict, and each has its own log. Bodies are
+JSON: the suite's default is protobuf, which the embedded server does not speak. Tests marked [Serial] run alone, after
+the others. The suite's own report decides, not its output: a test that was skipped or does not exist has not passed.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SECONDS = 120.0  # per test; on a real kube-apiserver all but the slowest of those that run no pod need less than 60
+GRACE = 20.0  # for the suite's own clean-up after it was told to stop
+REASON = 300  # characters of a failure that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What runs the tests, against which server, and where the logs go."""
+
+    binaries: Path
+    kubeconfig: Path
+    logs: Path
+    seconds: float = SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    name: str
+    outcome: str  # passed, failed, timed out, skipped, no such test
+    seconds: float
+    reason: str
+    log: Path
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome == "passed"
+
+
+def run_all(suite: Suite, names: Sequence[str], jobs: int = 2) -> Iterator[Verdict]:
+    """The verdicts in the order in which they are known."""
+    together = [name for name in names if "[Serial]" not in name]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(run, suite, name) for name in together]
+        for done in concurrent.futures.as_completed(waiting):
+            yield done.result()
+    for name in names:
+        if "[Serial]" in name:
+            yield run(suite, name)
+
+
+def run(suite: Suite, name: str) -> Verdict:
+    suite.logs.mkdir(parents=True, exist_ok=True)
+    log = suite.logs / f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:150]}.log"
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, log.open("wb") as output:
+        # A home of its own: kubectl caches what it learns of a server, and servers come and go on the same port.
+        environment = {**os.environ, "HOME": folder, "KUBECONFIG": str(suite.kubeconfig)}
+        process = subprocess.Popen(
+            command(suite, name, Path(folder)), cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+        late = False
+        try:
+            process.wait(suite.seconds)
+        except subprocess.TimeoutExpired:
+            late = True
+            process.terminate()
+        finally:
+            try:
+                process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        outcome, reason = judge(Path(folder) / "report.json")
+    took = time.monotonic() - began
+    if late:
+        return Verdict(name, "timed out", took, reason or f"not done after {suite.seconds:.0f} s", log)
+    return Verdict(name, outcome, took, reason, log)
+
+
+def command(suite: Suite, name: str, folder: Path) -> list[str]:
+    return [
+        str(suite.binaries / "e2e.test"),
+        f"--kubeconfig={suite.kubeconfig}",
+        f"--host={server(suite.kubeconfig)}",
+        f"--kubectl-path={suite.binaries / 'kubectl'}",
+        "--kube-api-content-type=application/json",
+        "--provider=skeleton",
+        "--num-nodes=1",
+        "--allowed-not-ready-nodes=-1",  # there is no real node, and no pod in kube-system to wait for
+        "--node-schedulable-timeout=5s",
+        "--dump-logs-on-failure=false",
+        "--disable-log-dump",
+        f"--e2e-output-dir={folder}",
+        "--ginkgo.no-color",
+        "--ginkgo.silence-skips",
+        f"--ginkgo.timeout={suite.seconds:.0f}s",
+        f"--ginkgo.json-report={folder / 'report.json'}",
+        f"--ginkgo.focus=^{re.escape(name)}$",
+    ]
+
+
+def judge(report: Path) -> tuple[str, str]:
+    """The outcome and, unless it passed, the reason in few words, from the suite's report."""
+    if not report.exists():
+        return "failed", "the suite ended without a report"
+    suites = json.loads(report.read_text())
+    specs = [spec for suite in suites for spec in suite.get("SpecReports") or []]
+    for spec in specs:  # what comes before and after the tests is reported only when it went wrong
+        if spec["LeafNodeType"] != "It" and spec["State"] not in ("passed", "skipped"):
+            return "failed", f"{spec['LeafNodeType']}: {why(spec)}"
+    ran = [spec for spec in specs if spec["LeafNodeType"] == "It" and spec.get("NumAttempts")]
+    if not ran:
+        return "no such test", "no test has exactly this name"
+    if len(ran) > 1:
+        return "failed", f"{len(ran)} tests have this name"
+    state = str(ran[0]["State"])
+    return ("passed", "") if state == "passed" else ("skipped" if state == "skipped" else "failed", why(ran[0]))
+
+
+def why(spec: dict[str, object]) -> str:
+    failure = spec.get("Failure")
+    message = str(failure.get("Message", "")) if isinstance(failure, dict) else ""
+    words = " ".join(message.split())
+    return words if len(words) <= REASON else words[: REASON - 1] + "…"
+
+
+def server(kubeconfig: Path) -> str:
+    """The address in a kubeconfig, whether it is written as JSON or as YAML; the suite wants it a second time."""
+    found = re.search(r"""server["']?:\s*["']?(https://[^\s"',}]+)""", kubeconfig.read_text())
+    assert found, f"{kubeconfig} names no server"
+    return found[1]
+
+
+def names_in(path: Path) -> list[str]:
+    """The test names in a file: one per line, empty lines and lines that start with # left out."""
+    lines = (line.strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the tests named in LIST against the server of KUBECONFIG.")
+    parser.add_argument("kubeconfig", type=Path)
+    parser.add_argument("list", type=Path)
+    parser.add_argument("--binaries", type=Path, help="folder of e2e.test and kubectl (default: the test cache)")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="per test")
+    parser.add_argument("--logs", type=Path, default=None)
+    asked = parser.parse_args()
+    binaries = asked.binaries or built("e2e.test", "kubectl")
+    logs = asked.logs or Path(tempfile.mkdtemp(prefix="conformance-logs-"))
+    suite = Suite(binaries, asked.kubeconfig.absolute(), logs.absolute(), asked.seconds)
+    names = names_in(asked.list)
+    passed = 0
+    for verdict in run_all(suite, names, asked.jobs):
+        passed += verdict.passed
+        print(f"{verdict.outcome:12} {verdict.seconds:5.1f} s  {verdict.name}", flush=True)
+        if not verdict.passed:
+            print(f"{'':22}{verdict.reason}", flush=True)
+    print(f"{passed} of {len(names)} passed; logs: {logs}")
+    return 0 if passed == len(names) else 1
+
+
+def built(*programs: str) -> Path:
+    tool = Path(__file__).parents[2] / "tools" / "kubernetes_binaries.py"
+    done = subprocess.run([sys.executable, tool, *programs], stdout=subprocess.PIPE, text=True, check=True)
+    return Path(done.stdout.strip())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""What the tests of this tier share: the real programs, a real control plane, and the embedded server next to it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.kubernetes import control_plane as real
+
+TOOL = Path(__file__).parents[2] / "tools" / "kubernetes_binaries.py"
+NO_GO = 3  # the tool's exit code
+
+Binaries = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def binaries(pytestconfig: pytest.Config) -> Binaries:
+    """`binaries("etcd", ...)` is the folder that holds them; what is missing is built, aloud, because it takes long."""
+    console = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def folder(*names: str) -> Path:
+        with console.global_and_fixture_disabled():
+            done = subprocess.run([sys.executable, TOOL, *names], stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode == NO_GO and os.environ.get("TRAINMASTER_NO_GO") == "1":
+            pytest.skip(
+                "TRAINMASTER_NO_GO=1: there is no Go here to build the real Kubernetes with, so this is not tested"
+            )
+        if done.returncode != 0:
+            pytest.fail(
+                f"{', '.join(names)} could not be built; the reason is above. These tests need Go: "
+                "where there is none, TRAINMASTER_NO_GO=1 leaves them out and says so.",
+                pytrace=False,
+            )
+        return Path(done.stdout.strip())
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ControlPlane]:
+    """A real etcd and kube-apiserver, without controllers."""
+    with real.running(binaries("etcd", "kube-apiserver"), tmp_path_factory.mktemp("control-plane")) as plane:
+        yield plane
