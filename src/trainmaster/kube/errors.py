@@ -14,15 +14,20 @@ class Unreachable(KubeError):
 class ApiError(KubeError):
     """The server answered with a Status that is not success."""
 
-    def __init__(self, code: int, reason: str, message: str, status: Object | None = None) -> None:
+    def __init__(
+        self, code: int, reason: str, message: str, status: Object | None = None, *, header: float | None = None
+    ) -> None:
         super().__init__(message or f"the server answered {code} {reason}".rstrip())
         self.code = code
         self.reason = reason
         self.status = status or {}
+        self.retry_after_header = header
 
     @property
     def retry_after(self) -> float | None:
         """How many seconds the server asked us to wait, if it did."""
+        if self.retry_after_header is not None:
+            return self.retry_after_header
         seconds = (self.status.get("details") or {}).get("retryAfterSeconds")
         return float(seconds) if seconds else None
 
@@ -55,11 +60,18 @@ class TooManyRequests(ApiError):
     """429: later."""
 
 
-def from_status(code: int, status: Object) -> ApiError:
-    """The exception for a Status object, or for an answer that carried none."""
+def from_status(code: int, status: Object, *, header: float | None = None) -> ApiError:
+    """The exception for a Status object, or for an answer that carried none; `header` is its Retry-After."""
     reason = str(status.get("reason", ""))
     message = str(status.get("message", ""))
-    return _class_of(code, reason)(code, reason, message, status)
+    return _class_of(code, reason)(code, reason, message, status, header=header)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same request, planned anew, may well succeed later: nobody did anything wrong."""
+    if isinstance(error, ApiError):
+        return isinstance(error, Conflict | Gone | TooManyRequests) or error.code >= 500
+    return isinstance(error, Unreachable)
 
 
 def _class_of(code: int, reason: str) -> type[ApiError]:

@@ -11,7 +11,10 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks. Header names are in lower case; the query keeps its order and may repeat a name."""
+    """What a client asks. Header names are in lower case; the query keeps its order and may repeat a name.
+
+    Path and query are as people write them: whoever puts them into a URL encodes them there.
+    """
 
     method: str
     path: str

@@ -1,0 +1,166 @@
+"""Where the cluster is and who we are: kubeconfig files, and the account of a pod.
+
+Read by ourselves: the formats are small, and a file that asks for something we do not do (programs that fetch
+credentials, proxies) is refused with a sentence instead of failing later with a 401.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trainmaster.api.meta import Object
+from trainmaster.kube.http import HttpTransport, Timeouts
+from trainmaster.kube.tls import ClientCertificate
+
+NAME = "trainmaster"
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class KubeconfigError(Exception):
+    """The file cannot be used; the message says which part and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """All that is needed to reach a cluster. Credentials do not show in a repr."""
+
+    server: str
+    ca: bytes | None = field(default=None, repr=False)
+    token: str = field(default="", repr=False)
+    client_cert: bytes | None = field(default=None, repr=False)
+    client_key: bytes | None = field(default=None, repr=False)
+    namespace: str = "default"
+    context: str = ""
+    token_file: Path | None = None
+    verify: bool = True
+    server_name: str = ""
+
+
+def load(path: Path, context: str | None = None) -> Access:
+    """The access that a file's `context` (the current one by default) describes. Raises KubeconfigError."""
+    document = _parsed(path)
+    chosen = context or str(document.get("current-context") or "")
+    if not chosen:
+        raise KubeconfigError(f"{path}: no current-context is set. Set one, or name the context to use.")
+    about = _named(document, "contexts", "context", chosen, path)
+    cluster = _named(document, "clusters", "cluster", str(about.get("cluster", "")), path)
+    user = _named(document, "users", "user", str(about["user"]), path) if about.get("user") else {}
+    server = str(cluster.get("server") or "")
+    if not server.startswith(("https://", "http://")):
+        raise KubeconfigError(f"{path}: the server of context {chosen!r} is {server!r}, expected an https:// address.")
+    _refuse_unsupported(cluster, user, chosen, path)
+    token_file = user.get("tokenFile")
+    return Access(
+        server=server,
+        ca=_bytes(cluster, "certificate-authority", path),
+        token=str(user.get("token") or ""),
+        client_cert=_bytes(user, "client-certificate", path),
+        client_key=_bytes(user, "client-key", path),
+        namespace=str(about.get("namespace") or "default"),
+        context=chosen,
+        # As kubectl does: a token in the file itself wins over a file that is named.
+        token_file=path.parent / token_file if token_file and not user.get("token") else None,
+        verify=not cluster.get("insecure-skip-tls-verify"),
+        server_name=str(cluster.get("tls-server-name") or ""),
+    )
+
+
+def in_cluster(environment: Mapping[str, str], account: Path = ACCOUNT) -> Access | None:
+    """The access of the pod we run in, or None outside of one."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port or not (account / "token").exists():
+        return None
+    namespace = account / "namespace"
+    return Access(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        ca=(account / "ca.crt").read_bytes(),
+        token_file=account / "token",
+        namespace=namespace.read_text().strip() if namespace.exists() else "default",
+        context="in-cluster",
+    )
+
+
+def transport(access: Access, *, timeouts: Timeouts | None = None) -> HttpTransport:
+    """Raises KubeconfigError when certificates or keys cannot be used."""
+    identity = None
+    if access.client_cert and access.client_key:
+        identity = ClientCertificate(access.client_cert, access.client_key)
+    try:
+        return HttpTransport(
+            access.server, token=access.token, token_file=access.token_file, ca=access.ca, client_cert=identity,
+            verify=access.verify, server_name=access.server_name, timeouts=timeouts,
+        )
+    except ValueError as error:
+        raise KubeconfigError(f"context {access.context!r}: {error}") from error
+
+
+def document(server: str, ca_pem: bytes, token: str) -> Object:
+    """A kubeconfig of our own, for kubectl and everybody else."""
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(ca_pem).decode()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "preferences": {},
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": {"token": token}}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
+        "current-context": NAME,
+    }
+
+
+def _parsed(path: Path) -> Object:
+    try:
+        # CSafeLoader is the safe loader in C.
+        found = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    except OSError as error:
+        raise KubeconfigError(f"{path}: {error.strerror}. Is the cluster up, and is this the right file?") from error
+    except yaml.YAMLError as error:
+        # The text of a YAML error quotes the file, and this one holds secrets.
+        where = getattr(error, "problem_mark", None)
+        line = f" (line {where.line + 1})" if where else ""
+        raise KubeconfigError(f"{path}: not valid YAML{line}.") from None
+    if not isinstance(found, dict):
+        raise KubeconfigError(f"{path}: not a kubeconfig: expected a mapping with clusters, users and contexts.")
+    return found
+
+
+def _named(document: Object, section: str, part: str, name: str, path: Path) -> dict[str, Any]:
+    entries = [entry for entry in document.get(section) or () if isinstance(entry, dict)]
+    for entry in entries:
+        if entry.get("name") == name:
+            found = entry.get(part) or {}
+            if isinstance(found, dict):
+                return found
+    known = ", ".join(sorted(str(entry.get("name")) for entry in entries)) or "none"
+    raise KubeconfigError(f"{path}: no entry {name!r} under {section} (found: {known}).")
+
+
+def _bytes(section: Mapping[str, Any], name: str, path: Path) -> bytes | None:
+    """`name-data` (base64) wins over the file that `name` gives, which is relative to the kubeconfig."""
+    if data := section.get(f"{name}-data"):
+        try:
+            return base64.b64decode(str(data), validate=True)
+        except binascii.Error:
+            raise KubeconfigError(f"{path}: {name}-data is not base64.") from None
+    if not (file := section.get(name)):
+        return None
+    try:
+        return (path.parent / str(file)).read_bytes()
+    except OSError as error:
+        raise KubeconfigError(f"{path}: {name} {file}: {error.strerror}.") from error
+
+
+def _refuse_unsupported(cluster: Mapping[str, Any], user: Mapping[str, Any], context: str, path: Path) -> None:
+    for section, name, instead in (
+        (user, "exec", "Use a token, a tokenFile or a client certificate."),
+        (user, "auth-provider", "Use a token, a tokenFile or a client certificate."),
+        (user, "username", "Kubernetes took passwords until 1.18. Use a token or a client certificate."),
+        (cluster, "proxy-url", "Name a server that can be reached directly."),
+    ):
+        if section.get(name):
+            raise KubeconfigError(f"{path}: context {context!r} uses {name!r}, which is not supported. {instead}")

@@ -1,0 +1,47 @@
+"""Whom we trust and who we are on a TLS connection, from PEM bytes.
+
+Private keys come as bytes, since a kubeconfig may carry them inside; the standard library reads them from files only.
+They pass through an anonymous file in memory, so that no key is written to a disk it was not already on.
+"""
+
+import os
+import ssl
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """A certificate (chain) and its key, both PEM. The key never shows in a repr."""
+
+    certificate: bytes
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "ClientCertificate(...)"
+
+
+def client_context(ca: bytes | None, identity: ClientCertificate | None, *, verify: bool = True) -> ssl.SSLContext:
+    """Trusts `ca` alone, or the system's authorities when there is none. Raises ValueError for PEM that is none."""
+    try:
+        context = ssl.create_default_context(cadata=ca.decode() if ca else None)
+    except (ssl.SSLError, UnicodeDecodeError) as error:
+        raise ValueError(f"the certificate authority is not a PEM certificate: {error}") from error
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if identity is not None:
+        _present(context, identity)
+    return context
+
+
+def _present(context: ssl.SSLContext, identity: ClientCertificate) -> None:
+    memory = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(memory), "wb") as file:
+            file.write(identity.certificate.rstrip() + b"\n" + identity.key.rstrip() + b"\n")
+        context.load_cert_chain(f"/proc/self/fd/{memory}")
+    except ssl.SSLError as error:
+        # OpenSSL's own text names the cause and never quotes the key.
+        raise ValueError(f"the client certificate or its key cannot be used: {error}") from error
+    finally:
+        os.close(memory)
