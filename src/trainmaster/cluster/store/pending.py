@@ -1,0 +1,69 @@
+"""Writes that are decided but not yet durable, and what becomes of them when the disk refuses a batch. Pure."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainmaster.cluster.store.records import Change, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One key from one state to the next."""
+
+    key: str
+    revision: int
+    before: Record | None
+    after: Record | None  # None: deleted
+    final: bytes | None = None  # of a deletion: what watchers see
+
+    @property
+    def size(self) -> int:
+        value = self.after.value if self.after else self.final
+        return len(self.key) + (len(value) if value else 0)
+
+    @property
+    def record(self) -> Record:
+        """What the writer is answered: the new state, or the last one of what was deleted."""
+        if self.after is not None:
+            return self.after
+        assert self.before is not None, "what did not exist cannot be deleted"
+        value = self.before.value if self.final is None else self.final
+        return Record(self.key, value, self.revision, self.before.created)
+
+    @property
+    def change(self) -> Change:
+        if self.after is None:
+            return Change(self.revision, self.key, None, self.record.value)
+        return Change(self.revision, self.key, self.after.value, self.before.value if self.before else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transaction:
+    """Writes that become durable together or not at all, and who waits for them."""
+
+    writes: tuple[Write, ...]
+    urgent: bool  # deletes, or is part of a deletion: may use the reserve of a full disk
+    done: asyncio.Future[None]
+
+    @property
+    def size(self) -> int:
+        return sum(write.size for write in self.writes)
+
+
+def salvage(transactions: Iterable[Transaction], lost: set[str]) -> tuple[list[Transaction], list[Transaction]]:
+    """Which of the transactions may be tried once more after the disk refused, and which fall with it.
+
+    Only what deletes is tried again, and only where nothing it was built on fell: `lost` holds the keys of fallen
+    writes and grows as more of them fall.
+    """
+    kept: list[Transaction] = []
+    fallen: list[Transaction] = []
+    for transaction in transactions:
+        keys = {write.key for write in transaction.writes}
+        if transaction.urgent and not keys & lost:
+            kept.append(transaction)
+        else:
+            lost |= keys
+            fallen.append(transaction)
+    return kept, fallen

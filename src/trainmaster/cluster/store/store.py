@@ -1,0 +1,313 @@
+"""The store itself: decides in the loop, lets a writer make it durable, shows it afterwards.
+
+A write is decided on the newest state, including writes that are still on their way (`latest`), gets its revision at
+once and is queued; readers and subscribers see it when it is durable. What was refused is taken back together with
+everything built on it. A conflict with a write that is still on its way waits for its fate, so that nobody is
+ever told of something that a crash could undo.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from trainmaster.cluster.store.file import File, Row
+from trainmaster.cluster.store.history import Entry, History, Window
+from trainmaster.cluster.store.objects import Objects, resource_of
+from trainmaster.cluster.store.pending import Transaction, Write, salvage
+from trainmaster.cluster.store.records import (
+    Ahead,
+    Closed,
+    Compacted,
+    Create,
+    Delete,
+    Encode,
+    Record,
+    Refused,
+    Stale,
+    Step,
+    Update,
+)
+from trainmaster.cluster.store.subscriptions import Subscription, Subscriptions
+from trainmaster.cluster.store.writer import Commit, Forget, Immediate, Outcome, Thread, Writer
+
+BATCH_WRITES = 256
+BATCH_BYTES = 8 << 20
+QUEUE_BYTES = 64 << 20  # beyond this a writer waits before it decides
+GARBAGE = 500  # rows that are worth a transaction of their own to delete
+
+
+class Store:
+    """Use `Store.open`. Everything but the writer's own thread runs in one event loop."""
+
+    def __init__(self, writer: Writer, *, revision: int, history: History, objects: Objects) -> None:
+        self._writer = writer
+        self._objects = objects
+        self._history = history
+        self._subscriptions = Subscriptions(history, revision)
+        self._assigned = revision  # newest revision given to a write, whatever became of it
+        self._pending: dict[str, Write] = {}  # the newest undecided write of a key
+        self._queue: deque[Transaction] = deque()
+        self._queued = 0  # bytes
+        self._garbage: list[int] = []
+        self._garbage_limit = GARBAGE
+        self._forgetting: list[asyncio.Future[None]] = []
+        self._busy = False
+        self._scheduled = False
+        self._turn: asyncio.Future[None] | None = None  # done at the end of the batch under way
+        self._closing = False
+        self.trouble = ""  # why the last write was refused, as a sentence; "" when the disk takes writes
+
+    @classmethod
+    def open(cls, path: Path | None, *, window: Window | None = None) -> "Store":
+        """Open or make the file; None keeps everything in memory. Raises Newer, Damaged or Locked."""
+        window = window or Window()
+        objects = Objects()
+        if path is None:
+            return cls(Immediate(), revision=1, history=History(0, window), objects=objects)
+        file = File(path)
+        revision, oldest, rows = file.load()
+        history = History(oldest, window)
+        objects.fill(_replay(rows, history).values())
+        store = cls(Thread(file), revision=revision, history=history, objects=objects)
+        store._collect(history.trim())
+        return store
+
+    @property
+    def revision(self) -> int:
+        """Newest committed revision. An empty store is at 1, because clients give 0 a meaning of its own."""
+        return self._subscriptions.revision
+
+    @property
+    def oldest(self) -> int:
+        """Oldest revision that a watch can resume from and a list can be read at."""
+        return self._history.oldest
+
+    def get(self, key: str) -> Record | None:
+        return self._objects.get(key)
+
+    def latest(self, key: str) -> Record | None:
+        """The newest state, be it durable or not: what a writer decides on, never what a reader is shown."""
+        pending = self._pending.get(key)
+        return self._objects.get(key) if pending is None else pending.after
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 0, at: int = 0) -> list[Record]:
+        """Committed objects whose keys begin with the prefix and come after `after`, in key order."""
+        return self._objects.scan(prefix, after, limit, self._undone(prefix, at))
+
+    def count(self, prefix: str, *, after: str = "", at: int = 0) -> int:
+        return self._objects.count(prefix, after, self._undone(prefix, at))
+
+    async def create(self, key: str, encode: Encode) -> Record:
+        return (await self.transact(Create(key, encode)))[0]
+
+    async def update(self, key: str, encode: Encode, expected: int, *, urgent: bool = False) -> Record:
+        """Replace what is at revision `expected`. `urgent`: part of a deletion, goes on when the disk is full."""
+        return (await self.transact(Update(key, encode, expected, urgent)))[0]
+
+    async def delete(self, key: str, expected: int, encode: Encode | None = None) -> Record:
+        """Delete what is at revision `expected`. Returns its last state, at the revision of the deletion."""
+        return (await self.transact(Delete(key, expected, encode)))[0]
+
+    async def transact(self, *steps: Step) -> list[Record]:
+        """Do all of the steps, on different keys, or none. Each gets a revision of its own.
+
+        Raises Stale (somebody was faster) or Refused (the disk). Cancelling the caller does not take the write back.
+        """
+        while True:
+            if self._closing:
+                raise Closed
+            writes = self._decide(steps) if self._queued < QUEUE_BYTES else None
+            if writes is not None:
+                break
+            await self._end_of_batch()
+        transaction = Transaction(writes, all(map(_is_urgent, steps)), asyncio.get_running_loop().create_future())
+        self._assigned = writes[-1].revision
+        self._pending.update((write.key, write) for write in writes)
+        self._queue.append(transaction)
+        self._queued += transaction.size
+        self._schedule()
+        await transaction.done
+        return [write.record for write in writes]
+
+    def subscribe(self, prefix: str, after: int) -> Subscription:
+        """Changes below the prefix with a revision > `after`, in order, none missed. Raises Compacted or Ahead."""
+        self._check(after)
+        return self._subscriptions.add(prefix, after)
+
+    async def compact(self, before: int) -> None:
+        """Forget changes up to and including revision `before`; returns when they are gone from the disk too."""
+        self._collect(self._history.forget(min(before, self.revision)))
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._forgetting.append(done)
+        self._schedule()
+        await done
+
+    async def close(self) -> None:
+        """Finish what was begun, refuse what comes, end all subscriptions."""
+        self._closing = True
+        while self._busy or self._queue or self._forgetting:
+            await self._end_of_batch()
+        self._subscriptions.close()
+        await self._writer.close()
+
+    def _decide(self, steps: Sequence[Step]) -> tuple[Write, ...] | None:
+        """The writes that the steps mean, or None if the fate of an earlier write must be known first."""
+        if not steps or len({step.key for step in steps}) < len(steps):
+            raise ValueError("a transaction has at least one step and each is on a key of its own")
+        for step in steps:
+            if not _fits(step, self.latest(step.key)):
+                committed = self._objects.get(step.key)
+                if step.key not in self._pending or not _fits(step, committed):
+                    raise Stale(step.key, committed)
+                return None
+        return tuple(self._write(step, revision) for revision, step in enumerate(steps, start=self._assigned + 1))
+
+    def _write(self, step: Step, revision: int) -> Write:
+        before = self.latest(step.key)
+        if isinstance(step, Delete):
+            final = None if step.encode is None else step.encode(revision)
+            return Write(step.key, revision, before, None, final)
+        if not resource_of(step.key):
+            raise ValueError(f"{step.key!r} is not a key: expected /<group>/<plural>/...")
+        created = revision if before is None else before.created
+        return Write(step.key, revision, before, Record(step.key, step.encode(revision), revision, created))
+
+    def _schedule(self) -> None:
+        """Start the next job at the end of this turn of the loop, so that all of the turn's writes share it."""
+        if not self._busy and not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._start)
+
+    def _start(self) -> None:
+        self._scheduled = False
+        if self._busy:
+            return
+        if self._forgetting or len(self._garbage) >= self._garbage_limit:
+            self._busy = True
+            garbage, self._garbage = self._garbage, []
+            waiting, self._forgetting = self._forgetting, []
+            job = Forget(garbage, self.oldest, self.revision)
+            self._writer.submit(job, lambda outcome: self._forgotten(job, waiting, outcome))
+        elif self._queue:
+            self._busy = True
+            self._writer.submit(Commit(self._next_batch()), self._committed)
+
+    def _next_batch(self) -> list[Transaction]:
+        batch: list[Transaction] = []
+        count = size = 0
+        while self._queue and (not batch or (count < BATCH_WRITES and size < BATCH_BYTES)):
+            transaction = self._queue.popleft()
+            batch.append(transaction)
+            count += len(transaction.writes)
+            size += transaction.size
+        self._queued -= size
+        return batch
+
+    def _committed(self, outcome: Outcome) -> None:
+        self.trouble = outcome.reason
+        self._show(outcome.kept)
+        if outcome.fallen:
+            self._take_back(outcome)
+        self._finish_turn()
+
+    def _show(self, kept: Sequence[Transaction]) -> None:
+        """Make durable writes visible, then wake those who wait for them."""
+        writes = [write for transaction in kept for write in transaction.writes]
+        if not writes:
+            return
+        changes = [write.change for write in writes]
+        for write, change in zip(writes, changes, strict=True):
+            if write.after is None:
+                self._objects.remove(write.key)
+            else:
+                self._objects.put(write.after)
+            self._history.add(Entry(change, write.before))
+            if self._pending.get(write.key) is write:
+                del self._pending[write.key]
+        self._subscriptions.publish(changes, writes[-1].revision)
+        self._collect(self._history.trim())
+        for transaction in kept:
+            if not transaction.done.done():
+                transaction.done.set_result(None)
+
+    def _take_back(self, outcome: Outcome) -> None:
+        """Refuse what fell and everything queued behind it, except what deletes and was not built on it."""
+        kept, fallen = salvage(self._queue, outcome.lost)
+        self._queue = deque(kept)
+        self._queued = sum(transaction.size for transaction in kept)
+        self._pending = {write.key: write for transaction in kept for write in transaction.writes}
+        for transaction in (*outcome.fallen, *fallen):
+            if not transaction.done.done():
+                transaction.done.set_exception(Refused(outcome.reason))
+
+    def _forgotten(self, job: Forget, waiting: Sequence[asyncio.Future[None]], outcome: Outcome) -> None:
+        if outcome.reason:
+            self._garbage = [*job.garbage, *self._garbage]
+        self._garbage_limit = GARBAGE + (
+            len(self._garbage) if outcome.reason else 0
+        )  # a refusal is not retried at once
+        for done in waiting:
+            if not done.done():
+                if outcome.reason:
+                    done.set_exception(Refused(outcome.reason))
+                else:
+                    done.set_result(None)
+        self._finish_turn()
+
+    def _finish_turn(self) -> None:
+        self._busy = False
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.set_result(None)
+        self._start()
+
+    async def _end_of_batch(self) -> None:
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().create_future()
+        self._schedule()
+        await asyncio.shield(self._turn)
+
+    def _collect(self, garbage: list[int]) -> None:
+        self._garbage += garbage
+
+    def _undone(self, prefix: str, at: int) -> dict[str, Record | None]:
+        if not at:
+            return {}
+        self._check(at)
+        return self._history.undo(prefix, at)
+
+    def _check(self, revision: int) -> None:
+        if revision < self.oldest:
+            raise Compacted(revision, self.oldest)
+        if revision > self.revision:
+            raise Ahead(revision, self.revision)
+
+
+def _fits(step: Step, record: Record | None) -> bool:
+    if isinstance(step, Create):
+        return record is None
+    return record is not None and record.revision == step.expected
+
+
+def _is_urgent(step: Step) -> bool:
+    return isinstance(step, Delete) or (isinstance(step, Update) and step.urgent)
+
+
+def _replay(rows: Iterable[Row], history: History) -> dict[str, Record]:
+    """The current objects; changes after the history's beginning are added to it."""
+    current: dict[str, Record] = {}
+    for row in rows:
+        before = current.get(row.key)
+        write = Write(row.key, row.revision, before, _record(row), row.value if row.gone else None)
+        if write.after is not None:
+            current[row.key] = write.after
+        elif before is not None:
+            del current[row.key]
+        if row.revision > history.oldest and (before or write.after):
+            history.add(Entry(write.change, before))
+    return current
+
+
+def _record(row: Row) -> Record | None:
+    return None if row.gone or row.value is None else Record(row.key, row.value, row.revision, row.created)
