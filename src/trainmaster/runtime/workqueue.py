@@ -140,6 +140,7 @@ class _Timers(Generic[K, T]):
     _due: dict[K, T] = field(default_factory=dict)
     _heap: list[tuple[T, int, K]] = field(default_factory=list)   # may hold later times of a key, which do not count
     _count: int = 0
+    _slept: T | None = None    # as far as we slept; a clock that wakes a moment too early must not make us spin
 
     def __bool__(self) -> bool:
         return bool(self._due)
@@ -156,6 +157,8 @@ class _Timers(Generic[K, T]):
     def due(self) -> list[K]:
         """Take out the keys whose time has come."""
         now, found = self.now(), []
+        if self._slept is not None:
+            now, self._slept = max(now, self._slept), None
         while self._heap and (self._heap[0][0] <= now or not self._counts(self._heap[0])):
             entry = heappop(self._heap)
             if self._counts(entry):
@@ -164,7 +167,9 @@ class _Timers(Generic[K, T]):
         return found
 
     async def sleep(self) -> None:
-        await self.sleep_until(self._heap[0][0])
+        due = self._heap[0][0]
+        await self.sleep_until(due)
+        self._slept = due
 
     def _counts(self, entry: tuple[T, int, K]) -> bool:
         return self._due.get(entry[2]) == entry[0]
