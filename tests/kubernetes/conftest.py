@@ -43,3 +43,10 @@ def control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) 
     """A real etcd and kube-apiserver, without controllers."""
     with real.running(binaries("etcd", "kube-apiserver"), tmp_path_factory.mktemp("control-plane")) as plane:
         yield plane
+
+
+@pytest.fixture(params=["kube-apiserver"])
+def server(request: pytest.FixtureRequest) -> Path:
+    """The kubeconfig of a server; tests that use it run once per kind of server."""
+    plane: real.ControlPlane = request.getfixturevalue("control_plane")
+    return plane.kubeconfig()

@@ -4,7 +4,6 @@ Everything lives in one folder: keys, tokens, data, logs, kubeconfigs. Each user
 everything; who may do what is not what this tier compares. etcd does not sync to disk: nothing here has to survive.
 """
 
-import base64
 import contextlib
 import datetime
 import ipaddress
@@ -14,7 +13,6 @@ import socket
 import ssl
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +22,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from trainmaster.kube.kubeconfig import document
 
 USERS = ("admin", "operator", "kubelet", "controllers")
 READY_WITHIN = 120.0
@@ -52,8 +52,15 @@ class ControlPlane:
     def kubeconfig(self, user: str = "admin") -> Path:
         """Written when asked for: the port is known only after the start. JSON is YAML."""
         path = self.folder / f"{user}.kubeconfig"
-        path.write_text(json.dumps(kubeconfig(self.server, self.certificate.read_bytes(), self.tokens[user])))
+        path.write_text(json.dumps(document(self.server, self.certificate.read_bytes(), self.tokens[user])))
         path.chmod(0o600)
+        return path
+
+    def kubeconfig_with_certificate(self) -> Path:
+        """The same access as `admin`, proven by a client certificate instead of a token."""
+        path, content = self.folder / "certificate.kubeconfig", document(self.server, self.certificate.read_bytes(), "")
+        content["users"][0]["user"] = {"client-certificate": "admin.crt", "client-key": "admin.key"}
+        path.write_text(json.dumps(content))
         return path
 
     def start(self) -> None:
@@ -82,8 +89,9 @@ class ControlPlane:
         )
         self._launch("kube-controller-manager", lambda: arguments, lambda: listens(port))
 
-    def restart_apiserver(self) -> None:
-        """A new kube-apiserver on the same port: every watch breaks, and its memory of the past is gone."""
+    def crash_apiserver(self) -> None:
+        """Kill kube-apiserver and start another on the same port: watches break, its memory of the past is gone."""
+        self.processes["kube-apiserver"].kill()
         self._stop("kube-apiserver")
         arguments = self._apiserver_arguments(self.port)
         self._launch("kube-apiserver", lambda: arguments, lambda: self._answers("/readyz"))
@@ -122,6 +130,7 @@ class ControlPlane:
             f"--secure-port={self.port}",
             f"--tls-cert-file={self.certificate}",
             f"--tls-private-key-file={self.folder / 'tls.key'}",
+            f"--client-ca-file={self.certificate}",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--anonymous-auth=false",
             "--authorization-mode=RBAC",
@@ -184,50 +193,55 @@ def running(binaries: Path, folder: Path) -> Iterator[ControlPlane]:
         plane.stop()
 
 
-def kubeconfig(server: str, authority: bytes, token: str) -> dict[str, object]:
-    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "default"}}],
-        "clusters": [{"name": "test", "cluster": cluster}],
-        "users": [{"name": "test", "user": {"token": token}}],
-    }
-
-
 def write_keys(folder: Path) -> None:
-    """One self-signed certificate for the server, which is its own authority, and one key pair for service accounts."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=2))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)  # strict clients
-        .sign(key, hashes.SHA256())
-    )
-    accounts = ec.generate_private_key(ec.SECP256R1())
+    """A certificate for the server, which is its own authority; one that it signed for a client; an account key."""
+    key, accounts = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    server = _certificate([(NameOID.COMMON_NAME, "test")], key, key, is_authority=True)
+    client_key = ec.generate_private_key(ec.SECP256R1())
+    administrator = [(NameOID.ORGANIZATION_NAME, "system:masters"), (NameOID.COMMON_NAME, "certified")]
+    client = _certificate(administrator, client_key, key, is_authority=False)
     public = accounts.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     for file, content in (
-        ("tls.crt", certificate.public_bytes(serialization.Encoding.PEM)),
-        ("tls.key", private_pem(key)),
-        ("accounts.key", private_pem(accounts)),
+        ("tls.crt", server),
+        ("tls.key", _private_pem(key)),
+        ("admin.crt", client),
+        ("admin.key", _private_pem(client_key)),
+        ("accounts.key", _private_pem(accounts)),
         ("accounts.pub", public),
     ):
         (folder / file).write_bytes(content)
         (folder / file).chmod(0o600)
 
 
-def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def _certificate(
+    subject: Sequence[tuple[x509.ObjectIdentifier, str]],
+    key: ec.EllipticCurvePrivateKey,
+    signer: ec.EllipticCurvePrivateKey,
+    *,
+    is_authority: bool,
+) -> bytes:
+    now = datetime.datetime.now(datetime.UTC)
+    loopback = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(kind, value) for kind, value in subject]))
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")]))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=2))
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+    )
+    if is_authority:
+        builder = builder.add_extension(loopback, critical=False)
+    return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
