@@ -1,0 +1,115 @@
+"""A pod's own namespaces, and the pause process that holds them.
+
+Network, UTS, IPC and PID namespace belong to the pod and must outlive any of its containers (init containers end,
+others restart while the address stays), so neither a container nor its shim can hold them: a pause process does. It is
+PID 1 of the pod's PID namespace, inside which every container gets a nested one of its own, as on Kubernetes. So ending
+the pause process ends the whole pod by the kernel's hand, whatever its processes have forked. The pod's mount namespace
+holds what its containers share and no host may see: volumes in memory.
+"""
+
+import contextlib
+import json
+import os
+import socket
+from typing import TypedDict
+
+from trainmaster.cluster.kubelet import linux, records
+from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only, reap_for_ever
+from trainmaster.cluster.kubelet.records import Failed, Step
+from trainmaster.cluster.network.netlink import Netlink, mac_of, wait_until_forwarding
+
+POD_NAMESPACES = linux.CLONE_NEWNET | linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC | linux.CLONE_NEWPID
+
+
+class MemoryVolume(TypedDict):
+    """A tmpfs that the pod's containers share."""
+
+    path: str      # an empty directory of the pod
+    size: int      # bytes; 0: the kernel's default, half the memory
+
+
+class SandboxPlan(TypedDict):
+    """What the agent asks for."""
+
+    directory: str           # the pod's directory below the runtime directory
+    hostname: str
+    address: str
+    prefix: int
+    gateway: str
+    bridge: str
+    port: str                # name of the bridge's end of the pod's link
+    memory: list[MemoryVolume]
+
+
+def make(plan: SandboxPlan, proc: int, report: socket.socket) -> None:
+    """Body of a child of the helper. Answers `report` with the pidfd of the pause process, or with what failed."""
+    try:
+        _prepare(plan)
+        fork_into(lambda: _pause(plan, proc, report), "tm-pause")
+    except Failed as failed:
+        report.send(json.dumps(failed.as_message()).encode())
+
+
+def _prepare(plan: SandboxPlan) -> None:
+    # These two stay in the cluster's network, where the bridge is, when we leave it below.
+    cluster, news = Netlink(), Netlink(news=True)
+    with Step("find the bridge"):
+        bridge = socket.if_nametoindex(plan["bridge"])
+    with Step("make the pod's namespaces"):
+        linux.unshare(POD_NAMESPACES)
+    with Step("make the pod's link"):
+        cluster.make_pair(plan["port"], bridge, "eth0", mac_of(plan["address"]), os.getpid())
+    with Step("set the pod's network options"):
+        _set("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
+        # One address family: half the name queries, and no wait for duplicate detection.
+        _set("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1")
+    pod = Netlink()
+    with Step("configure the pod's link"):
+        index = socket.if_nametoindex("eth0")
+        pod.raise_loopback()
+        pod.add_address(index, plan["address"], plan["prefix"])
+        pod.raise_link(index)
+        pod.add_default_route(index, plan["gateway"])
+    pod.close()
+    with Step("set the pod's host name"):
+        linux.set_hostname(plan["hostname"])
+    with Step("mount the pod's volumes in memory"):
+        linux.propagation(linux.MS_PRIVATE)
+        for volume in plan["memory"]:
+            size = f",size={volume['size']}" if volume["size"] else ""
+            linux.mount("tmpfs", volume["path"], "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777" + size)
+    with Step("wait for the pod's link"):
+        wait_until_forwarding(plan["port"], cluster, news)
+    cluster.close()
+    news.close()
+
+
+def _pause(plan: SandboxPlan, proc: int, report: socket.socket) -> None:
+    try:
+        with Step("write the sandbox's record"):
+            record = {**records.identity_of_caller(proc), "address": plan["address"]}
+            first = records.claim(plan["directory"], records.SANDBOX, record)
+    except Failed as failed:
+        report.send(json.dumps(failed.as_message()).encode())
+        return
+    if not first:
+        report.send(json.dumps({"taken": True}).encode())
+        return
+    with contextlib.suppress(BrokenPipeError):   # the agent is gone; the next one finds us by the record
+        socket.send_fds(report, [b"{}"], [os.pidfd_open(os.getpid())])
+    os.chdir("/")
+    become_quiet()
+    keep_only([])
+    reap_for_ever()
+
+
+def _set(path: str, value: str) -> None:
+    """Set a sysctl where the kernel has it."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.write(handle, value.encode())
+    finally:
+        os.close(handle)

@@ -1,0 +1,287 @@
+"""The shim: init of one container. It reaps, writes the container's output to its log, and its end to disk.
+
+One per attempt, PID 1 of the attempt's own PID namespace, so that the attempt's end is the end of everything it forked
+away. It depends on nobody: when the agent is gone it goes on writing the log, and the exit code waits on disk for the
+next agent. The user's command is its child and not itself PID 1: the kernel would then ignore a SIGTERM for which the
+command has no handler, zombies would be the command's problem, and nobody would be left to write the end down.
+
+It lives in the container's root with two directories of its own attempt open; whoever in the container managed to look
+into it would find nothing but the container's own log.
+"""
+
+# ruff: noqa: PTH  pathlib is too large to carry
+
+import contextlib
+import errno
+import json
+import os
+import select
+import signal
+import socket
+import time
+from typing import Any, TypedDict
+
+from trainmaster.cluster.kubelet import linux, records, rootfs
+from trainmaster.cluster.kubelet.criformat import Stamper
+from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only
+from trainmaster.cluster.kubelet.records import Failed, Step
+from trainmaster.cluster.kubelet.sandbox import POD_NAMESPACES
+
+# Asks the shim to kill everything in the container and to report it. A SIGKILL for the shim itself would do the first
+# but lose the second. (glibc keeps the lowest real-time signals for itself.)
+KILL_ALL = signal.SIGRTMIN + 13
+START_ERROR = 128           # the exit code that containerd reports for a command that could not be started
+_PASSED_ON = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGWINCH,
+    signal.SIGCONT, signal.SIGTSTP, signal.SIGALRM,
+)
+_DRAIN_SECONDS = 2.0        # how long output is awaited from whoever still holds the pipe after all processes are dead
+
+
+class ContainerPlan(TypedDict):
+    """What the agent asks for."""
+
+    attempt_directory: str
+    log: str                 # path of the log file
+    root: rootfs.RootPlan
+    argv: list[str]
+    environment: dict[str, str]
+    directory: str           # working directory in the container
+    user: int
+    group: int
+    groups: list[int]
+    capabilities: list[int]
+    new_privileges: bool     # allowPrivilegeEscalation
+    level: int               # how often this container failed quickly in a row before, for the back-off
+
+
+def start(plan: ContainerPlan, pause: int, proc: int, report: socket.socket) -> None:
+    """Body of a child of the helper: join the pod, be the init of a nested PID namespace.
+
+    Answers `report` with a pidfd of the shim as soon as the command runs, or with what failed.
+    """
+    try:
+        with Step("join the pod's namespaces"):
+            linux.setns(pause, POD_NAMESPACES)
+        # A process that joined a PID namespace is not in it, its child is; and only from within can one be nested.
+        fork_into(lambda: _nest(plan, proc, report), "tm-shim")
+    except Failed as failed:
+        report.send(json.dumps(failed.as_message()).encode())
+
+
+def _nest(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
+    try:
+        with Step("make the container's namespaces"):
+            linux.unshare(linux.CLONE_NEWPID | linux.CLONE_NEWNS)
+        fork_into(lambda: _shim(plan, proc, report), "tm-shim")
+    except Failed as failed:
+        report.send(json.dumps(failed.as_message()).encode())
+
+
+def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
+    keep_only([proc, report.fileno()])
+    os.setsid()
+    try:
+        with Step("open the attempt's directory"):
+            directory = os.open(plan["attempt_directory"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            log = os.open(plan["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        with Step("write the shim's record"):
+            record = {**records.identity_of_caller(proc), "level": plan["level"], "created": time.time_ns()}
+            first = records.claim(directory, records.SHIM, record)
+    except Failed as failed:
+        report.send(json.dumps(failed.as_message()).encode())
+        return
+    os.close(proc)
+    if not first:
+        report.send(json.dumps({"taken": True}).encode())
+        return
+    # From here on this attempt has happened: whatever comes, its end is written down.
+    run = _Run(directory, log)
+    try:
+        rootfs.build(plan["root"])
+        child, out, err = _launch(plan)
+    except Failed as failed:
+        run.record_start_error(str(failed))
+        _answer(report, {"start_error": str(failed)}, with_self=False)
+        return
+    _answer(report, {"started": run.started}, with_self=True)
+    report.close()
+    become_quiet()
+    if not plan["root"]["privileged"] and not plan["root"]["rootless"]:
+        linux.bound_capabilities(frozenset(plan["capabilities"]) | {5})
+        linux.set_capabilities(frozenset(plan["capabilities"]) | {5})     # 5: KILL, whatever user the command became
+        linux.set_dumpable(False)
+    run.attend(child, out, err)
+
+
+class _Run:
+    """The life of one attempt, from its command's start to its record."""
+
+    def __init__(self, directory: int, log: int) -> None:
+        self._directory = directory
+        self._log = log
+        self.started = time.time_ns()
+        self._status: int | None = None
+        self._finished = 0
+        self._child = 0
+        self._dropped = 0
+
+    def record_start_error(self, message: str) -> None:
+        now = time.time_ns()
+        self._write({"code": START_ERROR, "signal": 0, "started": 0, "finished": now, "reason": "StartError",
+                     "message": message})
+
+    def attend(self, child: int, out: int, err: int) -> None:
+        """Move output and pass signals on until the command, and then everything else in the container, has ended."""
+        self._child = child
+        wake = _signals()
+        streams = {out: Stamper(b"stdout"), err: Stamper(b"stderr")}
+        poller = select.poll()
+        for fd in (out, err, wake):
+            poller.register(fd, select.POLLIN)
+        until = 0.0
+        while streams and not (until and time.monotonic() > until):
+            left = max(0.0, until - time.monotonic()) * 1000 if until else None
+            for fd, _ in poller.poll(left):
+                if fd == wake:
+                    self._handle(os.read(wake, 4096))
+                elif not self._move(fd, streams[fd]):
+                    poller.unregister(fd)
+                    os.close(fd)
+                    del streams[fd]
+            if self._status is not None and not until:
+                until = time.monotonic() + _DRAIN_SECONDS
+        while self._status is None:            # the command closed its output and goes on
+            poller.poll()
+            self._handle(os.read(wake, 4096))
+        code = os.waitstatus_to_exitcode(self._status)
+        self._write({"code": code if code >= 0 else 128 - code, "signal": max(0, -code), "started": self.started,
+                     "finished": self._finished, "reason": "", "message": "", "dropped": self._dropped})
+
+    def _handle(self, numbers: bytes) -> None:
+        for number in numbers:
+            if number == KILL_ALL:
+                _kill_everything()
+            elif number == signal.SIGCHLD:
+                self._reap()
+            elif self._status is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._child, number)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == self._child:
+                    self._status, self._finished = status, time.time_ns()
+                    # A container ends with its command: what it left behind must not hold the pod or the pipes open.
+                    _kill_everything()
+
+    def _move(self, fd: int, stamper: Stamper) -> bool:
+        """Output from the pipe to the log; False at its end."""
+        data = os.read(fd, 1 << 16)
+        stamped = stamper.feed(data, time.time_ns()) if data else stamper.finish(time.time_ns())
+        try:
+            view = memoryview(stamped)
+            while view:
+                view = view[os.write(self._log, view):]
+        except OSError:
+            # A full disk must neither stop the container (nobody would read its pipe) nor lose its exit code.
+            self._dropped += len(data)
+        return bool(data)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        records.write(self._directory, records.EXIT, {"protocol": records.PROTOCOL, **record})
+
+
+def _answer(report: socket.socket, message: dict[str, Any], *, with_self: bool) -> None:
+    # BrokenPipe: the agent is gone; the next one finds us by our record.
+    fds = [os.pidfd_open(os.getpid())] if with_self else []
+    with contextlib.suppress(BrokenPipeError):
+        socket.send_fds(report, [json.dumps(message).encode()], fds)
+    for fd in fds:
+        os.close(fd)
+
+
+def _signals() -> int:
+    """A descriptor on which the numbers of arriving signals can be read."""
+    read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in (*_PASSED_ON, KILL_ALL, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    return read
+
+
+def _kill_everything() -> None:
+    """Every process of the container; the kernel spares the init that asks."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(-1, signal.SIGKILL)
+
+
+def _launch(plan: ContainerPlan) -> tuple[int, int, int]:
+    """Start the command; its pid and the read ends of its output."""
+    out, out_write = os.pipe2(os.O_CLOEXEC)
+    err, err_write = os.pipe2(os.O_CLOEXEC)
+    trouble, trouble_write = os.pipe2(os.O_CLOEXEC)      # closed by a successful exec
+    # Signals wait from here until our handlers are there: one that came early would end the shim, or be lost.
+    signal.pthread_sigmask(signal.SIG_SETMASK, (*_PASSED_ON, KILL_ALL, signal.SIGCHLD))
+    child = fork_into(lambda: _command(plan, out_write, err_write, trouble_write), "tm-start")
+    for fd in (out_write, err_write, trouble_write):
+        os.close(fd)
+    problem = os.read(trouble, 4096)
+    os.close(trouble)
+    if problem:
+        os.waitpid(child, 0)
+        raise Failed("start the command", 0, problem.decode(errors="replace"))
+    return child, out, err
+
+
+def _command(plan: ContainerPlan, out: int, err: int, trouble: int) -> None:
+    try:
+        os.setsid()
+        null = os.open("/dev/null", os.O_RDONLY)
+        for fd, target in ((null, 0), (out, 1), (err, 2)):
+            os.dup2(fd, target)
+        os.umask(0o022)
+        _lower(plan)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)        # Python ignores them, a command expects them
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        _enter(plan["directory"])
+        os.execvpe(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606  no shell is the point
+    except OSError as error:
+        os.write(trouble, _why(plan["argv"][0], error).encode()[:4096])
+    except ValueError as error:                          # a NUL or "=" where none may be
+        os.write(trouble, f"the command or its environment cannot be passed on: {error}".encode()[:4096])
+
+
+def _lower(plan: ContainerPlan) -> None:
+    """Give up what a container does not get, in the one order in which each step is still allowed."""
+    if not plan["root"]["privileged"]:
+        linux.bound_capabilities(frozenset(plan["capabilities"]))
+    if not plan["root"]["rootless"]:                     # with a single user mapped, there is nobody else to become
+        os.setgroups(plan["groups"])
+        os.setgid(plan["group"])
+        os.setuid(plan["user"])
+    if not plan["root"]["privileged"] and os.getuid() == 0:
+        linux.set_capabilities(frozenset(plan["capabilities"]))
+    if not plan["new_privileges"]:
+        linux.forbid_new_privileges()
+
+
+def _enter(directory: str) -> None:
+    with contextlib.suppress(FileExistsError, PermissionError):
+        os.makedirs(directory, mode=0o755, exist_ok=True)
+    os.chdir(directory)
+
+
+def _why(program: str, error: OSError) -> str:
+    if error.filename is not None and error.errno == errno.ENOENT and "/" not in program:
+        return f'exec: "{program}": executable file not found in $PATH'
+    if error.errno == errno.ENOEXEC:
+        return f'exec: "{program}": exec format error (a script needs "#!" and its interpreter in its first line)'
+    where = f' "{error.filename}"' if error.filename is not None and error.filename != program else ""
+    return f'exec: "{program}":{where} {(error.strerror or str(error)).lower()}'
