@@ -1,0 +1,64 @@
+"""Parses the command line and loads the one command that was asked for."""
+
+import importlib
+import sys
+
+import click
+
+from trainmaster import __version__
+
+# name -> module and the sentence of `--help`; here, so that `--help` loads none of them
+COMMANDS = {
+    "up": ("trainmaster.cli.up", "Start the embedded cluster in the background."),
+    "down": ("trainmaster.cli.down", "Stop the embedded cluster, pods first."),
+    "status": ("trainmaster.cli.status", "What is up, what runs, what waits."),
+    "run": ("trainmaster.cli.run", "Run manifests and follow the job to its end."),
+    "crds": ("trainmaster.cli.crds", "Print the custom resource definitions."),
+    "images": ("trainmaster.cli.images", "What image names mean on this machine."),
+    "doctor": ("trainmaster.cli.doctor", "What this machine lacks to run pods, and how to get it."),
+    "operator": ("trainmaster.cli.operator", "Run only the operator, against the cluster of a kubeconfig."),
+}
+
+
+class Lazy(click.Group):
+    """A group whose commands are modules, each with a click command called `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        found = importlib.import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="trainmaster")
+def cli() -> None:
+    """Distributed training jobs, on this machine or on any Kubernetes.
+
+    \b
+    trainmaster run job.yaml      run a job here and follow it to its end
+    trainmaster up                start the embedded cluster; kubectl works with it
+    """
+
+
+def main() -> None:
+    """The `trainmaster` command. Exit codes: 0 done, 1 the job failed, 2 bad input, 3 no cluster."""
+    if "--debug" in sys.argv[1:]:
+        sys.argv.remove("--debug")
+        cli(standalone_mode=True)
+        return
+    from trainmaster.cli.output import guarded
+
+    guarded(cli)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The control plane as one process: API server, controllers, scheduler and operator on one event loop.
+
+They talk through the in-process transport, the same bytes and the same chain as on the wire. `trainmaster up` starts
+this module with `python -m`; it ends in order on SIGTERM. Pods go on without it.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import yaml
+
+from trainmaster.api.core import DEFINITIONS
+from trainmaster.api.schema import definitions
+from trainmaster.cluster.apiserver.auth import Authenticator, Identity
+from trainmaster.cluster.apiserver.http import serve
+from trainmaster.cluster.apiserver.inprocess import InProcess
+from trainmaster.cluster.apiserver.server import ApiServer
+from trainmaster.cluster.controllers import namespaces
+from trainmaster.cluster.controllers.garbage import Collector
+from trainmaster.cluster.scheduler import loop as scheduler
+from trainmaster.cluster.store import Newer, Store
+from trainmaster.kube import kubeconfig
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import AlreadyExists
+from trainmaster.kube.http import HttpTransport
+from trainmaster.kube.transport import Transport
+from trainmaster.local import keys, parts
+from trainmaster.local.home import Home
+from trainmaster.local.parts import Standing, arguments_without_ready_fd
+from trainmaster.operator import main as operator
+from trainmaster.runtime import log
+from trainmaster.runtime.clock import RealClock
+
+ADMIN = Identity("trainmaster-admin", ("system:masters", "system:authenticated"))
+NODE_GROUPS = ("system:nodes", "system:authenticated")
+HOST = "127.0.0.1"
+
+
+def main() -> int:
+    arguments, ready_fd = arguments_without_ready_fd(sys.argv[1:])
+    port = int(arguments[0]) if arguments else 0
+    log.setup("info")
+    home = Home.from_environment()
+    standing = Standing(parts.control_plane(home), ready_fd)
+    if not standing.claim():
+        standing.problem("another control plane of this home is already running")
+        return 1
+    try:
+        asyncio.run(run(home, port, standing))
+    except (Newer, OSError) as problem:
+        standing.problem(str(problem))
+        log.logger("control-plane").error("could not start", problem=problem)
+        return 1
+    return 0
+
+
+async def run(home: Home, port: int, standing: Standing) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    clock = RealClock()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    known = keys.ensure(home.keys, clock.now())
+    node_name = node_name_of(socket.gethostname())
+    authenticator = Authenticator({
+        known.tokens["admin"]: ADMIN,
+        known.tokens["node"]: Identity(f"system:node:{node_name}", NODE_GROUPS),
+    })
+    store = Store.open(home.database)
+    try:
+        server = ApiServer(store, clock=clock, node=lambda _name: node_transport(home))
+        await server.start()
+        listening = await serve(server, authenticator, known.server_context(), HOST, port or last_port(home.kubeconfig))
+        url = f"https://{HOST}:{listening.port}"
+        write_kubeconfig(home.kubeconfig, url, known.authority, known.tokens["admin"])
+        write_kubeconfig(home.keys / "node.kubeconfig", url, known.authority, known.tokens["node"])
+        try:
+            await install_definitions(client_of(server, "system:apiserver", "system:masters"))
+            async with asyncio.TaskGroup() as group:
+                works = [
+                    group.create_task(work) for work in (
+                        Collector(client_of(server, "system:kube-controller-manager"), clock).run(),
+                        namespaces.run(client_of(server, "system:kube-controller-manager"), clock),
+                        scheduler.run(client_of(server, "system:kube-scheduler"), clock),
+                        operator.run(client_of(server, "system:serviceaccount:kubeflow:training-operator"), clock),
+                    )
+                ]
+                standing.ready(port=listening.port, server=url)
+                await stop.wait()
+                for work in works:
+                    work.cancel()
+        finally:
+            await listening.stop()
+    finally:
+        await store.close()
+
+
+def client_of(server: ApiServer, user: str, *groups: str) -> Client:
+    return Client(InProcess(server, Identity(user, (*groups, "system:authenticated"))), user_agent=user)
+
+
+def node_transport(home: Home) -> Transport:
+    return HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
+
+
+async def install_definitions(client: Client) -> None:
+    """Our kinds, made or brought up to date, so that the first `kubectl create` finds them."""
+    for wanted in definitions():
+        name = wanted["metadata"]["name"]
+        try:
+            await client.create(DEFINITIONS, wanted)
+        except AlreadyExists:
+            await client.patch(DEFINITIONS, name, "", {"spec": wanted["spec"]})
+
+
+def write_kubeconfig(path: Path, server: str, authority: bytes, token: str) -> None:
+    """Whole or not at all: somebody may read it at any moment."""
+    text = yaml.safe_dump(kubeconfig.document(server, authority, token), sort_keys=False)
+    beside = path.with_name(path.name + ".new")
+    beside.unlink(missing_ok=True)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    beside.replace(path)
+
+
+def last_port(path: Path) -> int:
+    """The port of the last time, if it is still free, so that clients that were following find us again; else any."""
+    try:
+        port = int(kubeconfig.load(path).server.rpartition(":")[2])
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((HOST, port))
+    except (OSError, ValueError, kubeconfig.KubeconfigError):
+        return 0
+    return port
+
+
+def node_name_of(hostname: str) -> str:
+    """A node is named after its machine, in the letters that Kubernetes allows."""
+    letters = "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "-" for c in hostname.lower())
+    return letters.strip("-.")[:63].strip("-.") or "local"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

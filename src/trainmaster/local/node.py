@@ -1,0 +1,75 @@
+"""The node agent as one process; started by `trainmaster up`. Pods go on if it ends, and the next one adopts them."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+
+from trainmaster.cluster.kubelet import main as kubelet
+from trainmaster.cluster.kubelet.images import Catalog, shipped
+from trainmaster.kube import kubeconfig
+from trainmaster.kube.client import Client
+from trainmaster.local import parts
+from trainmaster.local.control_plane import node_name_of
+from trainmaster.local.home import Home
+from trainmaster.local.parts import Standing, arguments_without_ready_fd
+from trainmaster.runtime import log
+from trainmaster.runtime.clock import RealClock
+
+# CPU time can be shared, and a laptop should not refuse an example: four times the cores.
+CPU_FACTOR = 4
+
+
+def main() -> int:
+    arguments, ready_fd = arguments_without_ready_fd(sys.argv[1:])
+    log.setup("info")
+    home = Home.from_environment()
+    standing = Standing(parts.node(home), ready_fd)
+    if not standing.claim():
+        standing.problem("another node agent of this home is already running")
+        return 1
+    offered = json.loads(arguments[0]) if arguments else {}
+    return asyncio.run(run(home, offered, standing))
+
+
+async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
+    """Be the node until SIGTERM."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    offers = {**what_this_machine_offers(), **offered}
+    settings = kubelet.NodeSettings(
+        name=node_name_of(socket.gethostname()), run=home.run, logs=home.pod_logs, volumes=home.volumes,
+        cpus=offers.pop("cpu"), memory=offers.pop("memory"), resources=offers, hidden=(home.path,),
+    )
+    client = Client(kubeconfig.transport(kubeconfig.load(home.keys / "node.kubeconfig")), user_agent="kubelet")
+    agent = asyncio.create_task(
+        kubelet.run(settings, client=client, images=Catalog(home.envs, shipped()), clock=RealClock(),
+                    ready=standing.ready)
+    )
+    told = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([agent, told], return_when=asyncio.FIRST_COMPLETED)
+        if agent.done() and (problem := agent.exception()) is not None:
+            standing.problem(str(problem))
+            log.logger("node").error("the node agent ended", problem=repr(problem))
+            return 1
+        return 0
+    finally:
+        for task in (agent, told):
+            task.cancel()
+        await asyncio.gather(agent, told, return_exceptions=True)
+        await client.close()
+
+
+def what_this_machine_offers() -> dict[str, str]:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    cores = len(os.sched_getaffinity(0))
+    return {"cpu": str(cores * CPU_FACTOR), "memory": f"{pages // 1024}Ki"}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

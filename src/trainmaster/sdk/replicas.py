@@ -1,0 +1,96 @@
+"""A pod as a person sees a replica: its short name, one word of state, restarts, and how it ended. Pure."""
+
+import signal
+from dataclasses import dataclass
+
+from trainmaster.api.meta import Object, being_deleted, labels_of, name_of, uid_of
+
+JOB_NAME = "training.kubeflow.org/job-name"
+ROLE = "training.kubeflow.org/replica-type"
+INDEX = "training.kubeflow.org/replica-index"
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One member of a job, as shown to people."""
+
+    pod: str
+    uid: str
+    name: str            # worker-0
+    state: str           # Pending, ContainerCreating, Running, Completed, Error, Terminating, CrashLoopBackOff...
+    why: str = ""        # what it waits for or how it ended, when that is known
+    restarts: int = 0
+    exit_code: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.exit_code is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One life of a container, whose log can be followed."""
+
+    pod: str
+    uid: str
+    container: str
+    number: int
+
+
+def replica_of(pod: Object) -> Replica:
+    labels = labels_of(pod)
+    status = pod.get("status", {})
+    containers = status.get("containerStatuses") or []
+    name = f"{labels[ROLE]}-{labels[INDEX]}" if ROLE in labels and INDEX in labels else name_of(pod)
+    restarts = sum(c.get("restartCount", 0) for c in containers)
+    state, why, code = _state(pod, containers)
+    return Replica(name_of(pod), uid_of(pod), name, state, why, restarts, code)
+
+
+def attempts_of(pod: Object) -> list[Attempt]:
+    """The container lives that have started: what there is to read."""
+    return [
+        Attempt(name_of(pod), uid_of(pod), c["name"], c.get("restartCount", 0))
+        for c in pod.get("status", {}).get("containerStatuses") or ()
+        if {"running", "terminated"} & (c.get("state") or {}).keys()
+    ]
+
+
+def exit_in_words(code: int) -> str:
+    """`1`, or `137 (killed by SIGKILL, often for lack of memory)`."""
+    if code <= 128:
+        return str(code)
+    try:
+        name = signal.Signals(code - 128).name
+    except ValueError:
+        return str(code)
+    hint = ", often for lack of memory" if name == "SIGKILL" else ""
+    return f"{code} (killed by {name}{hint})"
+
+
+def _state(pod: Object, containers: list[Object]) -> tuple[str, str, int | None]:
+    status = pod.get("status", {})
+    phase = status.get("phase", "Pending")
+    ended = [c["state"]["terminated"] for c in containers if "terminated" in (c.get("state") or {})]
+    code = next((t["exitCode"] for t in ended if t["exitCode"]), ended[0]["exitCode"] if ended else None)
+    if phase == "Succeeded":
+        return "Completed", "", 0
+    if phase == "Failed":
+        why = f"exit code {exit_in_words(code)}" if code is not None else status.get("message", "")
+        return status.get("reason") or "Error", why, code if code is not None else 1
+    if being_deleted(pod):
+        return "Terminating", "", None
+    for container in containers:
+        waiting = (container.get("state") or {}).get("waiting")
+        if waiting:
+            return waiting.get("reason", "Waiting"), waiting.get("message", ""), None
+    if phase == "Pending":
+        return "Pending", _unscheduled(status), None
+    return str(phase), "", None
+
+
+def _unscheduled(status: Object) -> str:
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", ""))
+    return ""

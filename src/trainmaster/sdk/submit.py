@@ -1,0 +1,89 @@
+"""Send manifests to a cluster, as `kubectl create` would, and know which of them are jobs to follow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmaster.api.meta import Object, Resource, name_of, uid_of
+from trainmaster.kube.client import Client
+from trainmaster.kube.discovery import served
+from trainmaster.kube.errors import AlreadyExists, ApiError, NotFound
+from trainmaster.sdk.manifests import Manifest, ManifestError
+
+MANAGER = "trainmaster-run"
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """An object as the cluster has it, and what became of it: created, replaced, or there already."""
+
+    resource: Resource
+    thing: Object
+    how: str
+
+    @property
+    def is_job(self) -> bool:
+        return is_job(self.resource)
+
+
+def is_job(resource: Resource) -> bool:
+    """A training job is a kind of kubeflow's group whose name says so."""
+    return resource.group == "kubeflow.org" and resource.kind.endswith("Job")
+
+
+async def submit(client: Client, manifests: Sequence[Manifest], namespace: str) -> list[Submitted]:
+    """Create the objects in order. A finished job of the same name makes room. Raises ManifestError."""
+    kinds = {(s.resource.api_version, s.resource.kind): s.resource for s in await served(client)}
+    unknown = [m for m in manifests if (m.thing["apiVersion"], m.thing["kind"]) not in kinds]
+    if unknown:
+        raise ManifestError(_unknown_kind(unknown[0], list(kinds)))
+    return [
+        await _submit(client, manifest, kinds[manifest.thing["apiVersion"], manifest.thing["kind"]], namespace)
+        for manifest in manifests
+    ]
+
+
+async def _submit(client: Client, manifest: Manifest, resource: Resource, namespace: str) -> Submitted:
+    thing = manifest.thing
+    where = (thing["metadata"].get("namespace") or namespace) if resource.namespaced else ""
+    try:
+        return Submitted(resource, await _create(client, resource, thing, where), "created")
+    except AlreadyExists as problem:
+        there = await client.get(resource, name_of(thing), where)
+        if not is_job(resource):
+            raise ManifestError(f"{manifest.source}: {problem}. Delete it first, or choose another name.") from problem
+        if not finished(there):
+            return Submitted(resource, there, "runs already")
+        await _remove(client, resource, there, where)
+        return Submitted(resource, await _create(client, resource, thing, where), "replaced the finished one")
+    except NotFound as problem:
+        raise ManifestError(f"{manifest.source}: {problem}. Create the namespace first, or choose another with -n."
+                            ) from problem
+    except ApiError as problem:
+        raise ManifestError(f"{manifest.source}: {problem}") from problem
+
+
+async def _create(client: Client, resource: Resource, thing: Object, namespace: str) -> Object:
+    query = [("fieldManager", MANAGER), ("fieldValidation", "Strict")]
+    return await client.request("POST", resource.path(namespace), query=query, body=thing)
+
+
+async def _remove(client: Client, resource: Resource, thing: Object, namespace: str) -> None:
+    """Delete it with all that it owns, and wait until it is gone."""
+    name, uid = name_of(thing), uid_of(thing)
+    page = await client.list(resource, namespace, fields=f"metadata.name={name}")
+    await client.delete(resource, name, namespace, uid=uid, propagation="Foreground")
+    async for event in client.watch(resource, namespace, fields=f"metadata.name={name}", revision=page.revision):
+        if event.type == "DELETED" and uid_of(event.object) == uid:
+            return
+
+
+def finished(job: Object) -> bool:
+    conditions = job.get("status", {}).get("conditions") or ()
+    return any(c["type"] in ("Succeeded", "Failed") and c["status"] == "True" for c in conditions)
+
+
+def _unknown_kind(manifest: Manifest, known: list[tuple[str, str]]) -> str:
+    version, kind = manifest.thing["apiVersion"], manifest.thing["kind"]
+    same = [f"'apiVersion: {v}', 'kind: {k}'" for v, k in known if k.lower() == kind.lower()]
+    advice = f" Did you mean {same[0]}?" if same else " `trainmaster crds` lists the kinds of jobs."
+    return f"{manifest.source}: this cluster has no kind '{kind}' in '{version}'.{advice}"
