@@ -16,10 +16,17 @@ from pathlib import Path
 
 from trainmaster.cluster.store import schema
 from trainmaster.cluster.store.pending import Write
-from trainmaster.cluster.store.records import Damaged, Locked, Newer
+from trainmaster.cluster.store.records import Damaged, Locked
+from trainmaster.cluster.store.reserve import PAGE, Reserve, checkpoint, pages, put_log_aside, take_log_back
 
-CHECKPOINT_PAGES = 1000
-PAGE = 4096
+LOG_PAGES = 1000  # the log is copied into the file when it has about this many
+
+SETTINGS = (
+    "synchronous = FULL",
+    "wal_autocheckpoint = 0",  # done by tidy(), when nobody waits
+    "temp_store = MEMORY",  # no files but ours
+    "secure_delete = FAST",  # Debian's default rewrites freed pages with zeros
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +38,38 @@ class Row:
     value: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    revision: int  # newest ever used
+    oldest: int  # changes after it are complete
+    rows: Iterator[Row]  # in order of revision
+
+
 class File:
-    """Every method but the constructor runs in the writer's thread. Errors are sqlite3.Error or OSError."""
+    """Opened in the loop, from then on used by the writer's thread alone. Errors are sqlite3.Error or OSError."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Ours alone, before SQLite would make it readable for others. SQLite gives the WAL the same mode.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._db = _connect(path)
-        self._wal_pages = 0
+        # Made by us, so that nobody else can read it; SQLite gives the log the same mode. Open as long as the database
+        # is: closing any descriptor of a file gives up all locks that the process has on it.
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._db, self._reserve = self._open()
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self._log_pages = LOG_PAGES  # unknown: look at the first opportunity
 
-    def load(self) -> tuple[int, int, Iterator[Row]]:
-        """Newest revision ever used, oldest revision with complete history, and all rows in order of revision."""
+    def load(self) -> Contents:
         facts: dict[str, int] = dict(self._db.execute("SELECT name, number FROM facts"))
         (newest,) = self._db.execute("SELECT max(revision) FROM changes").fetchone()
-        rows = self._db.execute("SELECT revision, key, created, gone, value FROM changes ORDER BY revision")
-        return (
-            max(facts["revision"], newest or 0),
-            facts["oldest"],
-            (Row(r, k, c, bool(g), v) for r, k, c, g, v in rows),
-        )
+        return Contents(max(facts["revision"], newest or 0), facts["oldest"], self._rows())
 
-    def commit(self, writes: Sequence[Write]) -> None:
-        """Make the writes durable, all or none. Returns after they are."""
+    def commit(self, writes: Sequence[Write], *, urgent: bool) -> None:
+        """Make the writes durable, all or none; returns when they are. Urgent ones may use the reserve."""
+        need = sum(pages(write.size) for write in writes)
+        if not urgent:
+            self._reserve.ensure(need)
         values: list[object] = []
         for write in writes:
             if write.after is not None:
@@ -61,66 +77,97 @@ class File:
             else:
                 values += (write.revision, write.key, write.record.created, 1, write.final)
         self._db.execute(_insert(len(writes)), values)
-        self._wal_pages += 2 + sum(1 + write.size // PAGE for write in writes)
+        self._log_pages += need
+        self._reserve.take(need)
 
     def forget(self, garbage: Sequence[int], oldest: int, revision: int) -> None:
-        """Delete rows nobody can ask for, and say from where on the history is complete."""
+        """Delete rows nobody can ask for, and note from where on the history is complete.
+
+        The rows come in the order in which they were replaced, so that whatever part of them is deleted, nothing that
+        was deleted or replaced comes back.
+        """
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._db.executemany("DELETE FROM changes WHERE revision = ?", ((row,) for row in garbage))
-            self._db.executemany(
-                "UPDATE facts SET number = ? WHERE name = ?", ((oldest, "oldest"), (revision, "revision"))
+            self._db.execute(
+                "UPDATE facts SET number = max(number, CASE name WHEN 'oldest' THEN ? ELSE ? END)", (oldest, revision)
+            )
+            self._db.execute(
+                "DELETE FROM changes WHERE revision IN (SELECT value FROM json_each(?))", (str(list(garbage)),)
             )
             self._db.execute("COMMIT")
         except sqlite3.Error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
-        self._wal_pages += 2 + len(garbage)
+        self._log_pages += 2 + len(garbage)
+        self._reserve.look()
+
+    @property
+    def low(self) -> bool:
+        """There is so little room that old rows should go."""
+        return self._reserve.low
 
     def tidy(self) -> None:
-        """What can be done while nobody waits: move pages from the log into the file, so that the log begins anew."""
-        if self._wal_pages >= CHECKPOINT_PAGES:
-            self._wal_pages = 0
-            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        """Copy the log into the file when it has become long, so that it can begin anew."""
+        if self._log_pages >= LOG_PAGES:
+            checkpoint(self._db)
+            self._log_pages = 0
+
+    def make_room(self) -> None:
+        """Everything that frees pages without needing any: the log may be what cannot grow, so it begins anew."""
+        checkpoint(self._db)
+        self._log_pages = 0
+        self._reserve.drop_filler()
 
     def close(self) -> None:
-        self._db.close()
+        try:
+            put_log_aside(self.path)
+        finally:
+            self._db.close()
+            os.close(self._fd)
 
+    def _open(self) -> tuple[sqlite3.Connection, Reserve]:
+        if os.pread(self._fd, 4, 68) == schema.APPLICATION.to_bytes(4, "big"):  # touch nothing beside what is not ours
+            take_log_back(self.path)
+        # 5 s: a process that was killed while it had the file open is gone by then, and with it the lock.
+        db = sqlite3.connect(self.path, timeout=5, isolation_level=None, check_same_thread=False, cached_statements=300)
+        try:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            version = schema.check(db, str(self.path))
+            db.execute(f"PRAGMA page_size = {PAGE}")
+            db.execute("PRAGMA journal_mode = WAL")
+            for setting in SETTINGS:
+                db.execute(f"PRAGMA {setting}")
+            schema.migrate(db, version)
+            return db, Reserve(db, self._fd)
+        except BaseException as error:
+            db.close()
+            if isinstance(error, sqlite3.DatabaseError):
+                raise self._explained(error) from error
+            raise
 
-def _connect(path: Path) -> sqlite3.Connection:
-    # 5 s: a process that was killed while it had the file open is gone by then, and with it the lock.
-    db = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=300)
-    try:
-        db.execute("PRAGMA locking_mode = EXCLUSIVE")
-        version = schema.check(db, str(path))
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA wal_autocheckpoint = 0")  # done by tidy(), when nobody waits
-        db.execute("PRAGMA temp_store = MEMORY")
-        db.execute("PRAGMA secure_delete = FAST")
-        schema.migrate(db, version)
-    except sqlite3.DatabaseError as error:
-        db.close()
-        raise _explained(path, error) from error
-    except (Newer, Damaged):
-        db.close()
-        raise
-    return db
+    def _rows(self) -> Iterator[Row]:
+        try:
+            for revision, key, created, gone, value in self._db.execute(
+                "SELECT revision, key, created, gone, value FROM changes ORDER BY revision"
+            ):
+                yield Row(revision, key, created, bool(gone), value)
+        except sqlite3.DatabaseError as error:
+            raise self._explained(error) from error
 
-
-def _explained(path: Path, error: sqlite3.DatabaseError) -> Exception:
-    name = getattr(error, "sqlite_errorname", "")
-    if name.startswith("SQLITE_BUSY"):
-        return Locked(f"{path} is in use by another process. Is this cluster already running?")
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return Damaged(
-            f"{path} is damaged ({error}); it was left as it is. Restore a copy, or move it away to start empty."
-        )
-    return error
+    def _explained(self, error: sqlite3.DatabaseError) -> Exception:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith("SQLITE_BUSY"):
+            return Locked(f"{self.path} is in use by another process. Is this cluster already running?")
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            return Damaged(
+                f"{self.path} is damaged ({error}) and was left as it is. "
+                "Put back a copy of it, or move it away to start with an empty cluster."
+            )
+        return error
 
 
 @lru_cache(maxsize=300)
 def _insert(rows: int) -> str:
     places = ",".join(["(?,?,?,?,?)"] * rows)
-    return f"INSERT INTO changes (revision, key, created, gone, value) VALUES {places}"  # noqa: S608 - only places
+    return f"INSERT INTO changes (revision, key, created, gone, value) VALUES {places}"  # noqa: S608 - no values in it

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from trainmaster.cluster.store.compaction import Compaction
 from trainmaster.cluster.store.file import File, Row
 from trainmaster.cluster.store.history import Entry, History, Window
 from trainmaster.cluster.store.objects import Objects, resource_of
@@ -32,9 +33,8 @@ from trainmaster.cluster.store.subscriptions import Subscription, Subscriptions
 from trainmaster.cluster.store.writer import Commit, Forget, Immediate, Outcome, Thread, Writer
 
 BATCH_WRITES = 256
-BATCH_BYTES = 8 << 20
+BATCH_BYTES = 4 << 20
 QUEUE_BYTES = 64 << 20  # beyond this a writer waits before it decides
-GARBAGE = 500  # rows that are worth a transaction of their own to delete
 
 
 class Store:
@@ -49,11 +49,10 @@ class Store:
         self._pending: dict[str, Write] = {}  # the newest undecided write of a key
         self._queue: deque[Transaction] = deque()
         self._queued = 0  # bytes
-        self._garbage: list[int] = []
-        self._garbage_limit = GARBAGE
-        self._forgetting: list[asyncio.Future[None]] = []
+        self._compaction = Compaction()
         self._busy = False
         self._scheduled = False
+        self._forgot = False  # the last job was to forget: writes go first
         self._turn: asyncio.Future[None] | None = None  # done at the end of the batch under way
         self._closing = False
         self.trouble = ""  # why the last write was refused, as a sentence; "" when the disk takes writes
@@ -61,16 +60,20 @@ class Store:
     @classmethod
     def open(cls, path: Path | None, *, window: Window | None = None) -> "Store":
         """Open or make the file; None keeps everything in memory. Raises Newer, Damaged or Locked."""
-        window = window or Window()
         objects = Objects()
         if path is None:
-            return cls(Immediate(), revision=1, history=History(0, window), objects=objects)
+            return cls(Immediate(), revision=1, history=History(0, window or Window()), objects=objects)
         file = File(path)
-        revision, oldest, rows = file.load()
-        history = History(oldest, window)
-        objects.fill(_replay(rows, history).values())
-        store = cls(Thread(file), revision=revision, history=history, objects=objects)
-        store._collect(history.trim())
+        try:
+            contents = file.load()
+            history = History(contents.oldest, window or Window())
+            current, garbage = _replay(contents.rows, history)
+        except BaseException:
+            file.close()
+            raise
+        objects.fill(current)
+        store = cls(Thread(file), revision=contents.revision, history=history, objects=objects)
+        store._compaction.add([*garbage, *history.trim()])
         return store
 
     @property
@@ -137,16 +140,15 @@ class Store:
 
     async def compact(self, before: int) -> None:
         """Forget changes up to and including revision `before`; returns when they are gone from the disk too."""
-        self._collect(self._history.forget(min(before, self.revision)))
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._forgetting.append(done)
+        self._compaction.add(self._history.forget(min(before, self.revision)))
+        done = self._compaction.wait()
         self._schedule()
         await done
 
     async def close(self) -> None:
         """Finish what was begun, refuse what comes, end all subscriptions."""
         self._closing = True
-        while self._busy or self._queue or self._forgetting:
+        while self._busy or self._queue or self._compaction.waited_for:
             await self._end_of_batch()
         self._subscriptions.close()
         await self._writer.close()
@@ -183,14 +185,13 @@ class Store:
         self._scheduled = False
         if self._busy:
             return
-        if self._forgetting or len(self._garbage) >= self._garbage_limit:
-            self._busy = True
-            garbage, self._garbage = self._garbage, []
-            waiting, self._forgetting = self._forgetting, []
+        if self._compaction.due and not (self._queue and self._forgot):  # the two take turns
+            self._busy = self._forgot = True
+            garbage = self._compaction.take(in_need=bool(self.trouble))
             job = Forget(garbage, self.oldest, self.revision)
-            self._writer.submit(job, lambda outcome: self._forgotten(job, waiting, outcome))
+            self._writer.submit(job, lambda outcome: self._forgotten(garbage, outcome))
         elif self._queue:
-            self._busy = True
+            self._busy, self._forgot = True, False
             self._writer.submit(Commit(self._next_batch()), self._committed)
 
     def _next_batch(self) -> list[Transaction]:
@@ -209,6 +210,8 @@ class Store:
         self._show(outcome.kept)
         if outcome.fallen:
             self._take_back(outcome)
+        if outcome.low:
+            self._make_room()
         self._finish_turn()
 
     def _show(self, kept: Sequence[Transaction]) -> None:
@@ -226,7 +229,7 @@ class Store:
             if self._pending.get(write.key) is write:
                 del self._pending[write.key]
         self._subscriptions.publish(changes, writes[-1].revision)
-        self._collect(self._history.trim())
+        self._compaction.add(self._history.trim())
         for transaction in kept:
             if not transaction.done.done():
                 transaction.done.set_result(None)
@@ -241,18 +244,18 @@ class Store:
             if not transaction.done.done():
                 transaction.done.set_exception(Refused(outcome.reason))
 
-    def _forgotten(self, job: Forget, waiting: Sequence[asyncio.Future[None]], outcome: Outcome) -> None:
+    def _make_room(self) -> None:
+        """Give up the history for the sake of deletions: who still needs it must list again."""
+        self._compaction.add(self._history.forget(self.revision))
+        self._compaction.hurry()
+
+    def _forgotten(self, garbage: Sequence[int], outcome: Outcome) -> None:
         if outcome.reason:
-            self._garbage = [*job.garbage, *self._garbage]
-        self._garbage_limit = GARBAGE + (
-            len(self._garbage) if outcome.reason else 0
-        )  # a refusal is not retried at once
-        for done in waiting:
-            if not done.done():
-                if outcome.reason:
-                    done.set_exception(Refused(outcome.reason))
-                else:
-                    done.set_result(None)
+            self._compaction.failed(garbage, outcome.reason)
+        else:
+            self._compaction.deleted()
+            if outcome.low:
+                self._compaction.hurry()
         self._finish_turn()
 
     def _finish_turn(self) -> None:
@@ -267,9 +270,6 @@ class Store:
             self._turn = asyncio.get_running_loop().create_future()
         self._schedule()
         await asyncio.shield(self._turn)
-
-    def _collect(self, garbage: list[int]) -> None:
-        self._garbage += garbage
 
     def _undone(self, prefix: str, at: int) -> dict[str, Record | None]:
         if not at:
@@ -294,20 +294,21 @@ def _is_urgent(step: Step) -> bool:
     return isinstance(step, Delete) or (isinstance(step, Update) and step.urgent)
 
 
-def _replay(rows: Iterable[Row], history: History) -> dict[str, Record]:
-    """The current objects; changes after the history's beginning are added to it."""
+def _replay(rows: Iterable[Row], history: History) -> tuple[Iterable[Record], list[int]]:
+    """The current objects and the rows that are garbage; changes that the history should have are added to it."""
     current: dict[str, Record] = {}
+    garbage: list[int] = []
     for row in rows:
-        before = current.get(row.key)
-        write = Write(row.key, row.revision, before, _record(row), row.value if row.gone else None)
-        if write.after is not None:
-            current[row.key] = write.after
-        elif before is not None:
-            del current[row.key]
-        if row.revision > history.oldest and (before or write.after):
-            history.add(Entry(write.change, before))
-    return current
-
-
-def _record(row: Row) -> Record | None:
-    return None if row.gone or row.value is None else Record(row.key, row.value, row.revision, row.created)
+        before = current.pop(row.key, None)
+        after = None if row.gone or row.value is None else Record(row.key, row.value, row.revision, row.created)
+        if after is not None:
+            current[row.key] = after
+        if before is None and after is None:
+            garbage.append(row.revision)  # the rest of a deletion that was half forgotten
+            continue
+        entry = Entry(Write(row.key, row.revision, before, after, row.value if row.gone else None).change, before)
+        if row.revision > history.oldest:
+            history.add(entry)
+        else:
+            garbage += entry.garbage
+    return current.values(), garbage

@@ -7,6 +7,7 @@ should have stopped.
 """
 
 import asyncio
+import errno
 import queue
 import sqlite3
 import threading
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from trainmaster.cluster.store.file import File
-from trainmaster.cluster.store.pending import Transaction, salvage
+from trainmaster.cluster.store.pending import Transaction, Write, salvage
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class Outcome:
     kept: Sequence[Transaction] = ()
     fallen: Sequence[Transaction] = ()
     lost: set[str] = field(default_factory=set)  # keys of the fallen
-    reason: str = ""  # why something fell or could not be done
+    reason: str = ""  # why something fell, could not be done, or went into the reserve
+    low: bool = False  # the reserve is going to be used up
 
 
 class Writer(Protocol):
@@ -65,8 +67,9 @@ class Thread:
     def __init__(self, file: File) -> None:
         self._file = file
         self._loop = asyncio.get_running_loop()
+        # Bounded by the rule of `submit`: one job at most is under way.
         self._jobs: queue.SimpleQueue[tuple[Job, Callable[[Outcome], None]] | None] = queue.SimpleQueue()
-        self._ended = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
         # A daemon: a process that ends without closing the store must end. The file is whole at every moment.
         threading.Thread(target=self._run, name="store-writer", daemon=True).start()
 
@@ -81,53 +84,65 @@ class Thread:
         try:
             while (item := self._jobs.get()) is not None:
                 job, done = item
-                self._loop.call_soon_threadsafe(done, carry_out(job, self._file))
+                outcome = carry_out(job, self._file)
+                self._loop.call_soon_threadsafe(done, outcome)
                 self._tidy()
-            self._file.close()
-            self._loop.call_soon_threadsafe(self._ended.set_result, None)
         except RuntimeError:  # the loop is gone, and with it everybody who waits
-            self._file.close()
+            self._close()
+        else:
+            self._close()
+            self._loop.call_soon_threadsafe(self._ended.set_result, None)
 
     def _tidy(self) -> None:
         try:
             self._file.tidy()
         except (sqlite3.Error, OSError):
-            return  # nothing is lost: the log still has it, and the next commit says what is wrong
+            return  # nothing is lost: the log has it, and the next commit says what is wrong
+
+    def _close(self) -> None:
+        try:
+            self._file.close()
+        except (sqlite3.Error, OSError):
+            return  # the same: whatever was acknowledged is in the log
 
 
 def carry_out(job: Job, file: File) -> Outcome:
-    """Do the job. A disk that refuses is an outcome, not an error."""
+    """Do the job. Whatever goes wrong is an outcome: the thread goes on, and those who wait hear of it."""
     try:
         match job:
             case Commit(batch):
-                file.commit([write for transaction in batch for write in transaction.writes])
+                file.commit(_writes(batch), urgent=False)
                 return Outcome(kept=batch)
             case Forget(garbage, oldest, revision):
                 file.forget(garbage, oldest, revision)
-                return Outcome()
-    except (sqlite3.Error, OSError) as error:
+                return Outcome(low=file.low)
+    except Exception as error:  # noqa: BLE001 - this thread is the loop that owns the writes
         reason = sentence(error, file)
-        if isinstance(job, Forget):
-            return Outcome(reason=reason)
-        return _second_try(job, file, reason)
+        return Outcome(reason=reason) if isinstance(job, Forget) else _second_try(job, file, reason)
 
 
-def sentence(error: sqlite3.Error | OSError, file: File) -> str:
-    name = getattr(error, "sqlite_errorname", "")
-    if name.startswith("SQLITE_FULL"):
-        return f"No space left for {file.path}: new objects and changes are refused until there is, deletions go on."
-    return f"{file.path} cannot be written ({error}): writes are refused until it can."
+def sentence(error: Exception, file: File) -> str:
+    """Why a write is refused, for people."""
+    full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+    if full or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+        return f"No space left for {file.path}: only deletions are accepted until there is room again."
+    return f"{file.path} cannot be written ({error}): writes are refused until it can be."
 
 
 def _second_try(job: Commit, file: File, reason: str) -> Outcome:
-    """What deletes may still fit."""
+    """What deletes goes into the reserve."""
     lost: set[str] = set()
     kept, fallen = salvage(job.batch, lost)
     if kept:
         try:
-            file.commit([write for transaction in kept for write in transaction.writes])
+            file.make_room()
+            file.commit(_writes(kept), urgent=True)
         except (sqlite3.Error, OSError):
             fallen = list(job.batch)
-            lost = {write.key for transaction in fallen for write in transaction.writes}
+            lost = {write.key for write in _writes(fallen)}
             kept = []
-    return Outcome(kept, fallen, lost, reason)
+    return Outcome(kept, fallen, lost, reason, file.low)
+
+
+def _writes(batch: Sequence[Transaction]) -> list[Write]:
+    return [write for transaction in batch for write in transaction.writes]

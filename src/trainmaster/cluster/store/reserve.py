@@ -1,0 +1,115 @@
+"""Room on the disk, taken before it is needed, so that a full disk never stops a deletion.
+
+The file grows only here, in steps, and only as far as the disk really has the blocks. Ordinary writes then go into
+pages the file already has, and may not touch the last `RESERVE` of them; deletions may. The log (WAL) is overwritten
+from the start after each checkpoint, needs no new blocks either, and is carried over a restart.
+
+Rejected: a file of zeros that is deleted when the disk is full. Whatever filled the disk, a training script that logs
+too much for instance, takes what is freed at once, and then the pod that does it cannot even be deleted. On file
+systems that never overwrite in place (btrfs, zfs) ours is no better than that.
+"""
+
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+PAGE = 4096
+OVERFLOW = PAGE - 4  # bytes of a long value in a page of its own
+STEP = 256  # pages: 1 MiB
+STEP_LIMIT = 1024  # pages: a batch may have to wait for the step, 4 MiB are some 20 ms
+RESERVE = 128  # pages: a hundred deletions, one by one, before old rows must make room
+
+
+def pages(size: int) -> int:
+    """Pages that a row of this size can cost at most."""
+    return 2 + size // (PAGE - 100)
+
+
+class Reserve:
+    """The unused pages of one database."""
+
+    def __init__(self, db: sqlite3.Connection, fd: int) -> None:
+        self._db = db
+        self._fd = fd
+        self._free = 0  # at most this many were there when we last looked, minus what was written since
+        with suppress(sqlite3.Error):  # then later: a full disk must not keep the store from opening
+            self.drop_filler()
+
+    def drop_filler(self) -> None:
+        """Make free pages of a filler that was left by a crash, or a full disk, in the middle of growing."""
+        if self._db.execute("SELECT count(*) FROM filler").fetchone() != (0,):
+            self._db.execute("DELETE FROM filler")
+
+    @property
+    def low(self) -> bool:
+        """Deletions will soon need old rows to be deleted first."""
+        return self._free < RESERVE // 2
+
+    def take(self, amount: int) -> None:
+        """Count pages as used, wherever they come from."""
+        self._free -= amount
+        if self._free < RESERVE:
+            self.look()
+
+    def look(self) -> None:
+        (self._free,) = self._db.execute("PRAGMA freelist_count").fetchone()
+
+    def ensure(self, amount: int) -> None:
+        """Have this many pages besides the reserve; grows the file if need be. OSError, sqlite3.Error: no room."""
+        if self._free - amount >= RESERVE:
+            return
+        self.look()
+        if self._free - amount < RESERVE:
+            self._grow(amount)
+
+    def _grow(self, amount: int) -> None:
+        checkpoint(self._db)
+        (count,) = self._db.execute("PRAGMA page_count").fetchone()
+        step = max(amount + RESERVE - self._free, min(max(STEP, count // 8), STEP_LIMIT))
+        # First the blocks: once the filler below is in the log, a checkpoint must never fail for want of them.
+        os.posix_fallocate(self._fd, count * PAGE, step * PAGE)
+        # The filler takes the free pages too, so that the rest of it has to be new ones.
+        filler = (self._free + step - 2) * OVERFLOW
+        self._db.execute("INSERT INTO filler (content) VALUES (zeroblob(?))", (filler,))
+        checkpoint(self._db)
+        self.drop_filler()
+        self.look()
+
+
+def checkpoint(db: sqlite3.Connection) -> None:
+    """Copy the log into the file; the next write begins the log anew, in the blocks it already has."""
+    db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+
+def put_log_aside(path: Path) -> None:
+    """SQLite deletes the log when it closes; a second name keeps its blocks ours."""
+    aside = _aside(path)
+    aside.unlink(missing_ok=True)
+    with suppress(OSError):  # no log, or no second names here: then the next life starts without
+        os.link(_log(path), aside)
+
+
+def take_log_back(path: Path) -> None:
+    """Give the log of the last life to the next. Its content is in the file already, so its header is wiped."""
+    aside, log = _aside(path), _log(path)
+    if not aside.exists():
+        return
+    if log.exists():  # the last life did not get to its end: its log counts
+        aside.unlink()
+        return
+    fd = os.open(aside, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.pwrite(fd, bytes(32), 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    aside.rename(log)
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(path.name + "-reserve")
