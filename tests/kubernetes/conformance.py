@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 SECONDS = 120.0  # per test; on a real kube-apiserver all but the slowest of those that run no pod need less than 60
 GRACE = 20.0  # for the suite's own clean-up after it was told to stop
@@ -82,7 +83,7 @@ def run(suite: Suite, name: str) -> Verdict:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        outcome, reason = judge(Path(folder) / "report.json")
+        outcome, reason = judge(Path(folder) / "report.json", name)
     took = time.monotonic() - began
     if late:
         return Verdict(name, "timed out", took, reason or f"not done after {suite.seconds:.0f} s", log)
@@ -107,11 +108,11 @@ def command(suite: Suite, name: str, folder: Path) -> list[str]:
         "--ginkgo.silence-skips",
         f"--ginkgo.timeout={suite.seconds:.0f}s",
         f"--ginkgo.json-report={folder / 'report.json'}",
-        f"--ginkgo.focus=^{re.escape(name)}$",
+        f"--ginkgo.focus={re.escape(name)}$",
     ]
 
 
-def judge(report: Path) -> tuple[str, str]:
+def judge(report: Path, name: str) -> tuple[str, str]:
     """The outcome and, unless it passed, the reason in few words, from the suite's report."""
     if not report.exists():
         return "failed", "the suite ended without a report"
@@ -120,19 +121,21 @@ def judge(report: Path) -> tuple[str, str]:
     for spec in specs:  # what comes before and after the tests is reported only when it went wrong
         if spec["LeafNodeType"] != "It" and spec["State"] not in ("passed", "skipped"):
             return "failed", f"{spec['LeafNodeType']}: {why(spec)}"
-    ran = [spec for spec in specs if spec["LeafNodeType"] == "It" and spec.get("NumAttempts")]
-    if not ran:
-        return "no such test", "no test has exactly this name"
-    if len(ran) > 1:
-        return "failed", f"{len(ran)} tests have this name"
+    ran = [
+        spec for spec in specs if spec["LeafNodeType"] == "It" and spec.get("NumAttempts") and full_name(spec) == name
+    ]
+    if len(ran) != 1:
+        return "no such test", f"{len(ran)} tests have exactly this name"
     state = str(ran[0]["State"])
     return ("passed", "") if state == "passed" else ("skipped" if state == "skipped" else "failed", why(ran[0]))
 
 
-def why(spec: dict[str, object]) -> str:
-    failure = spec.get("Failure")
-    message = str(failure.get("Message", "")) if isinstance(failure, dict) else ""
-    words = " ".join(message.split())
+def full_name(spec: dict[str, Any]) -> str:
+    return " ".join([*(spec["ContainerHierarchyTexts"] or ()), spec["LeafNodeText"]])
+
+
+def why(spec: dict[str, Any]) -> str:
+    words = " ".join(str((spec.get("Failure") or {}).get("Message", "")).split())
     return words if len(words) <= REASON else words[: REASON - 1] + "…"
 
 

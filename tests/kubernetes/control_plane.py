@@ -11,8 +11,6 @@ import json
 import secrets
 import socket
 import ssl
-import subprocess
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,24 +20,25 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.kubernetes.processes import NotReady, Processes, processes
 
 from trainmaster.kube.kubeconfig import document
 
 USERS = ("admin", "operator", "kubelet", "controllers")
-READY_WITHIN = 120.0
-STOP_WITHIN = 15.0
-LOOK_EVERY = 0.05
 PORT_TAKEN = "address already in use"
 
 
 @dataclass(slots=True)
 class ControlPlane:
     binaries: Path
-    folder: Path
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: Processes
     tokens: dict[str, str] = field(default_factory=lambda: {user: secrets.token_hex(16) for user in USERS})
     port: int = 0
     etcd: str = ""
+
+    @property
+    def folder(self) -> Path:
+        return self.processes.folder
 
     @property
     def server(self) -> str:
@@ -64,7 +63,6 @@ class ControlPlane:
         return path
 
     def start(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         write_keys(self.folder)
         rows = (f'{token},{user},{user},"system:masters"\n' for user, token in self.tokens.items())
         (self.folder / "tokens.csv").write_text("".join(rows))
@@ -91,8 +89,7 @@ class ControlPlane:
 
     def crash_apiserver(self) -> None:
         """Kill kube-apiserver and start another on the same port: watches break, its memory of the past is gone."""
-        self.processes["kube-apiserver"].kill()
-        self._stop("kube-apiserver")
+        self.processes.stop("kube-apiserver", kill=True)
         arguments = self._apiserver_arguments(self.port)
         self._launch("kube-apiserver", lambda: arguments, lambda: self._answers("/readyz"))
 
@@ -102,10 +99,6 @@ class ControlPlane:
         request = urllib.request.Request(f"{self.etcd}/v3/kv/compaction", data=body)
         with urllib.request.urlopen(request, timeout=10) as answer:
             answer.read()
-
-    def stop(self) -> None:
-        for name in reversed(list(self.processes)):  # the API server before etcd
-            self._stop(name)
 
     def _etcd_arguments(self) -> Sequence[str]:
         self.etcd, peer = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"
@@ -156,41 +149,22 @@ class ControlPlane:
 
     def _launch(self, name: str, arguments: Callable[[], Sequence[str]], ready: Callable[[], bool]) -> None:
         """Start a program and wait for it; on a port that somebody took in between, try another one."""
-        for attempt in range(3):
-            log = self.folder / f"{name}.log"
-            with log.open("wb") as output:
-                process = subprocess.Popen(
-                    [self.binaries / name, *arguments()], stdin=subprocess.DEVNULL, stdout=output, stderr=output
-                )
-            self.processes[name] = process
-            deadline = time.monotonic() + READY_WITHIN
-            while process.poll() is None and time.monotonic() < deadline:
-                if ready():
-                    return
-                time.sleep(LOOK_EVERY)
-            self._stop(name)
-            said = log.read_text(errors="replace")
-            if PORT_TAKEN not in said or attempt == 2:
-                raise RuntimeError(f"{name} was not ready within {READY_WITHIN:.0f} s or ended:\n{said[-3000:]}")
-
-    def _stop(self, name: str) -> None:
-        process = self.processes.pop(name)
-        process.terminate()
-        try:
-            process.wait(STOP_WITHIN)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        for attempts_left in (2, 1, 0):
+            self.processes.start(name, [self.binaries / name, *arguments()])
+            try:
+                return self.processes.wait(name, ready)
+            except NotReady as problem:
+                if PORT_TAKEN not in str(problem) or not attempts_left:
+                    raise
+        return None
 
 
 @contextlib.contextmanager
 def running(binaries: Path, folder: Path) -> Iterator[ControlPlane]:
-    plane = ControlPlane(binaries, folder)
-    try:
+    with processes(folder) as started:
+        plane = ControlPlane(binaries, started)
         plane.start()
         yield plane
-    finally:
-        plane.stop()
 
 
 def write_keys(folder: Path) -> None:

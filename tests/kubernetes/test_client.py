@@ -238,8 +238,8 @@ async def test_a_bookmark_tells_of_progress_elsewhere_before_the_time_is_up(clie
             if not other:  # only now is the watch certain to be there
                 other = revision_of(await client.create(CONFIG_MAPS, elsewhere, namespace="default"))
 
-    assert [event.type for event in seen] == ["ADDED", "BOOKMARK"]
-    assert int(revision_of(seen[1].object)) >= int(other)
+    assert [event.type for event in seen][:2] == ["ADDED", "BOOKMARK"]  # a real server may send a second bookmark
+    assert int(revision_of(seen[-1].object)) >= int(other)
 
 
 async def test_status_is_written_apart_from_the_rest(client: Client, place: str) -> None:
