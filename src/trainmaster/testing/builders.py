@@ -118,10 +118,10 @@ def job(
 ) -> Object:
     """A kubeflow.org/v1 job. `replicas` names roles and counts, for instance `{"Master": 1, "Worker": 2}`."""
     field, role, container = JOB_KINDS[kind]
-    template = {"spec": {"containers": [{"name": container, "image": image, "command": list(command)}]}}
     specs: Object = {}
     for each, count in (replicas or {role: workers}).items():
-        specs[each] = {"replicas": count, "template": template}
+        trains = {"name": container, "image": image, "command": list(command)}
+        specs[each] = {"replicas": count, "template": {"spec": {"containers": [trains]}}}
         if restart:
             specs[each]["restartPolicy"] = restart
     made: Object = {
@@ -136,8 +136,10 @@ def job(
 
 
 def _metadata(name: str, namespace: str, uid: str, labels: Mapping[str, str] | None, revision: str) -> Object:
-    found = {"name": name, "namespace": namespace, "uid": uid, "labels": dict(labels or {}), "resourceVersion": revision}
-    return {field: value for field, value in found.items() if value}
+    given: Object = {
+        "name": name, "namespace": namespace, "uid": uid, "labels": dict(labels or {}), "resourceVersion": revision,
+    }
+    return {field: value for field, value in given.items() if value}
 
 
 def _container(name: str, phase: str, exit_code: int | None, restarts: int) -> Object:

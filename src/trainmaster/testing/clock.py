@@ -70,7 +70,6 @@ class VirtualClock:
                 asleep.cancel()
                 self._jumped.remove(jumped)
 
-    @property
     def next_wake(self) -> float | None:
         """Seconds until the earliest sleeper is due, None if nobody sleeps."""
         self._drop_cancelled()
@@ -108,7 +107,7 @@ class VirtualClock:
         """Move time on, waking every sleeper on the way at its own moment. Settled before and after."""
         await self.settle()
         end = self._elapsed + round((seconds + 60 * minutes + 3600 * hours) * SECOND)
-        while self.next_wake is not None and self._sleepers[0][0] <= end:
+        while self.next_wake() is not None and self._sleepers[0][0] <= end:
             await self._wake_next()
         self._elapsed = end
         await self.settle()
@@ -123,7 +122,7 @@ class VirtualClock:
         try:
             await self.settle()
             while not task.done():
-                wait = self.next_wake
+                wait = self.next_wake()
                 if wait is None or self.monotonic() + wait > end:
                     why = "nothing is left that could bring it" if wait is None else f"{within} seconds are over"
                     raise TimeoutError(f"waited in vain: {why}")
