@@ -7,6 +7,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/trainmaster-tests
 SLICE = $(if $(filter 1,$(FULL)),$(1),$(1) and not full)
 PYTEST = $(BIN)/python -m pytest
 PARALLEL ?= 2
+FAST = not frameworks and not kubernetes and not faults
 PINS = --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
@@ -23,7 +24,8 @@ run: $(VENV)/.run ## train the first example on the embedded cluster, here, now
 	exit $$code
 
 test: $(VENV)/.dev ## the fast tier: everything a laptop can run in under 10 minutes
-	$(PYTEST) -n $(PARALLEL) --dist loadgroup -m "$(call SLICE,not frameworks and not kubernetes and not faults)" tests
+	$(PYTEST) -n $(PARALLEL) -m "$(call SLICE,$(FAST) and not machine)" tests
+	$(PYTEST) -m "$(call SLICE,$(FAST) and machine)" tests
 
 test-frameworks: $(VENV)/.dev ## real frameworks train
 	TRAINMASTER_ENVS=$(CACHE)/envs $(PYTEST) -m "$(call SLICE,frameworks)" tests
@@ -32,7 +34,7 @@ test-kubernetes: $(VENV)/.dev ## the real kube-apiserver, kubectl and conformanc
 	$(PYTEST) -m "$(call SLICE,kubernetes)" tests
 
 test-faults: $(VENV)/.dev ## long fault runs, bounded in time
-	$(PYTEST) -n $(PARALLEL) --dist loadgroup -m "$(call SLICE,faults)" tests
+	$(PYTEST) -m "$(call SLICE,faults)" tests
 
 lint: $(VENV)/.dev ## ruff and mypy --strict
 	$(BIN)/ruff check

@@ -81,7 +81,7 @@ def test_a_pod_needs_its_containers_together_or_its_hungriest_init_container() -
     small = {"spec": {"containers": [container("1"), container("2")], "initContainers": [container("2")]}}
     large = {"spec": {"containers": [container("1"), container("2")], "initContainers": [container("5")]}}
 
-    assert (3, 5) == (requests(small)["cpu"], requests(large)["cpu"])
+    assert [3, 5] == [requests(small)["cpu"], requests(large)["cpu"]]
 
 
 def test_a_limit_without_a_request_is_the_request() -> None:

@@ -1,0 +1,48 @@
+"""Somebody who types commands: real processes, with a home and a user of their own."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody with a home of their own, and Trainmaster installed."""
+
+    name: str
+    home: Path
+    command: Path
+    prefix: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def state(self) -> Path:
+        return Path(self.environment["TRAINMASTER_HOME"])
+
+    def run(self, *command: str | Path, timeout: float = 120, text: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.prefix, *map(str, command)], env=self.environment, cwd=self.home, text=True, capture_output=True,
+            timeout=timeout, input=text, check=False,
+        )
+
+    def trainmaster(self, *arguments: str, timeout: float = 120, text: str = "") -> subprocess.CompletedProcess[str]:
+        return self.run(self.command, *arguments, timeout=timeout, text=text)
+
+    def kubectl(self, *arguments: str, timeout: float = 120, text: str = "") -> str:
+        done = self.run("kubectl", *arguments, timeout=timeout, text=text)
+        assert 0 == done.returncode, f"kubectl {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def kill(self, part: str) -> None:
+        """SIGKILL to a process of the cluster; returns when it is gone."""
+        pid = json.loads((self.state / "run" / f"{part}.lock").read_text())["pid"]
+        handle = os.pidfd_open(pid)
+        try:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            assert select.select([handle], [], [], 10)[0], f"the {part} does not die"
+        finally:
+            os.close(handle)
