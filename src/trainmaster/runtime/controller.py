@@ -97,13 +97,14 @@ class Controller(Generic[K]):
 
     def _failed(self, key: K, error: BaseException) -> None:
         cause = f"{type(error).__name__}: {error}"
-        said, self._failing[key] = self._failing.get(key), cause
         fields = {"controller": self.name, "key": key, "attempt": self.queue.attempts(key) + 1, "cause": cause}
-        if said == cause:
-            log.debug("still failing", **fields)
-        elif is_transient(error):
-            # A conflict is the normal way to learn of somebody else's write, and gone with the next look.
-            (log.debug if isinstance(error, Conflict) else log.warning)("failed, will be tried again", **fields)
+        # A conflict is the ordinary way to learn of somebody else's write, and over with the next look.
+        if isinstance(error, Conflict) or self._failing.get(key) == cause:
+            log.debug("failed again", **fields)
         else:
-            log.exception("failed, will be tried again", **fields)  # noqa: LOG004  called while it is handled
+            self._failing[key] = cause
+            if is_transient(error):
+                log.warning("failed, will be tried again", **fields)
+            else:
+                log.exception("failed, will be tried again", **fields)  # noqa: LOG004  called while it is handled
         self.queue.retry(key, (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0)

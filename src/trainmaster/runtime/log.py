@@ -40,7 +40,7 @@ class Logger:
 
     def _write(self, level: int, message: str, fields: dict[str, object], *, traceback: bool = False) -> None:
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, message, exc_info=traceback, extra={"fields": fields}, stacklevel=3)
+            self._logger.log(level, message, exc_info=traceback or None, extra={"fields": fields}, stacklevel=3)
 
 
 def logger(name: str) -> Logger:
