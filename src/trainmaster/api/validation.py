@@ -1,0 +1,198 @@
+"""Every rule a job must meet, with the field, what is wrong and what to write instead.
+
+Used by admission, by the operator where no webhook is installed, by the command line and by the embedded server. The
+texts of the rules that upstream has too are upstream's, byte for byte: people search for them, tools compare them.
+Rules of ours (upstream accepts such jobs and then never finishes them) say in a sentence what to write.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from trainmaster.api import codec
+from trainmaster.api.kubeflow_v1 import TF_JOB, TF_SUCCESS_POLICIES, JobKind, kind_named
+from trainmaster.api.meta import Json, Object, metadata, name_of
+from trainmaster.api.policy import MANAGERS, CleanPodPolicy, RestartPolicy
+
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_NAME_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+# Of a label value, of a service name, and of a pod's host name.
+LONGEST_NAME = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with an object. Printed as API servers print it."""
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def problems(thing: Object, before: Object | None = None) -> list[Problem]:
+    """Everything wrong with an object of our kinds; with `before`, also what may not change. Empty if it is fine."""
+    kind = kind_named(str(thing.get("kind", "")))
+    if kind is None:
+        return []
+    spec = thing.get("spec")
+    if not isinstance(spec, dict) or spec.get(kind.replica_field) is None:
+        # The map is what a job is about; without it there is nothing else to look at but the name.
+        return [*_name(thing), _required(f"spec.{kind.replica_field}", "must be required")]
+    try:
+        codec.decode_spec(_without_words(spec, kind), kind)
+    except codec.Malformed as malformed:
+        return [*_name(thing), Problem(malformed.field, f"Invalid value: {malformed.message}")]
+    return [
+        *_name(thing),
+        *_run_policy(spec.get("runPolicy") or {}),
+        *(_immutable(spec, before.get("spec") or {}) if before is not None else ()),
+        *_roles(spec[kind.replica_field], kind),
+        *_replicas(name_of(thing), spec[kind.replica_field], kind),
+        *(_tensorflow(spec) if kind is TF_JOB else ()),
+    ]
+
+
+def in_one(found: Iterable[Problem]) -> str:
+    """Several problems as one sentence, as API servers write them."""
+    texts = [str(problem) for problem in found]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _name(thing: Object) -> Iterator[Problem]:
+    name = name_of(thing)
+    if not name and metadata(thing).get("generateName"):
+        return  # the server makes it up, and checks what it made
+    if not _DNS_1035.fullmatch(name):
+        yield Problem("metadata.name", f"Invalid value: {_quoted(name)}: should match: {_NAME_RULE}")
+    elif len(name) > LONGEST_NAME:
+        rule = f"must be no more than {LONGEST_NAME} characters"
+        yield Problem("metadata.name", f"Invalid value: {_quoted(name)}: should match: {rule}")
+
+
+def _run_policy(policy: Mapping[str, Json]) -> Iterator[Problem]:
+    where = "spec.runPolicy"
+    manager = policy.get("managedBy")
+    if manager is not None and manager not in MANAGERS:
+        yield _unsupported(f"{where}.managedBy", manager, MANAGERS)
+    cleaning = policy.get("cleanPodPolicy")
+    if cleaning and cleaning not in CleanPodPolicy.supported():
+        yield _unsupported(f"{where}.cleanPodPolicy", cleaning, CleanPodPolicy.supported())
+    for field in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"):
+        yield from _not_negative(f"{where}.{field}", policy.get(field))
+    scheduling = policy.get("schedulingPolicy") or {}
+    for field in ("minAvailable", "scheduleTimeoutSeconds"):
+        yield from _not_negative(f"{where}.schedulingPolicy.{field}", scheduling.get(field))
+
+
+def _immutable(spec: Mapping[str, Json], before: Mapping[str, Json]) -> Iterator[Problem]:
+    new, old = spec.get("runPolicy") or {}, before.get("runPolicy") or {}
+    if new.get("managedBy") != old.get("managedBy"):
+        value = _quoted(new.get("managedBy"))
+        yield Problem("spec.runPolicy.managedBy", f"Invalid value: {value}: field is immutable")
+    queue, old_queue = ((policy.get("schedulingPolicy") or {}).get("queue") for policy in (new, old))
+    if queue and old_queue and queue != old_queue:
+        where = "spec.runPolicy.schedulingPolicy.queue"
+        yield Problem(where, f"Invalid value: {_quoted(queue)}: {where} is immutable")
+
+
+def _roles(specs: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:
+    """The map as a whole, and the template of each role."""
+    where = f"spec.{kind.replica_field}"
+    chiefs = [key for key in specs if kind is TF_JOB and kind.role(key) in ("Chief", "Master")]
+    if len(chiefs) > 1:
+        yield Problem(where, "Forbidden: must not have more than 1 Chief or Master role")
+    for key, replica_spec in specs.items():
+        if kind.role(key) is None:
+            yield _unsupported(f"{where}[{key}]", key, kind.roles)
+        else:
+            yield from _containers(f"{where}[{key}].template.spec.containers", replica_spec or {}, kind)
+    spelled = [kind.role(key) for key in specs]
+    for role in kind.roles:
+        if spelled.count(role) > 1:
+            yield Problem(where, f"Forbidden: {role} is there more than once, spelled differently; keep one of them")
+
+
+def _containers(where: str, replica_spec: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:
+    template = replica_spec.get("template") or {}
+    containers = (template.get("spec") or {}).get("containers") or []
+    if not containers:
+        yield _required(where, "must be specified")
+    for number, container in enumerate(containers):
+        if not container.get("image"):
+            yield _required(f"{where}[{number}].image", "must be required")
+    if not any(container.get("name") == kind.container for container in containers):
+        yield _required(where, f"must have at least one container with name {kind.container}")
+
+
+def _replicas(job: str, specs: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:
+    """Counts, restart policies and the names that follow from them."""
+    where = f"spec.{kind.replica_field}"
+    counts = {}
+    for key, replica_spec in specs.items():
+        role = kind.role(key)
+        if role is None:
+            continue
+        count = (replica_spec or {}).get("replicas")
+        counts[role] = 1 if count is None else count
+        yield from _not_negative(f"{where}[{key}].replicas", count)
+        policy = (replica_spec or {}).get("restartPolicy")
+        if policy and policy not in RestartPolicy.supported():
+            yield _unsupported(f"{where}[{key}].restartPolicy", policy, RestartPolicy.supported())
+        longest = f"{job}-{role.lower()}-{max(counts[role] - 1, 0)}"
+        if job and len(job) <= LONGEST_NAME < len(longest):
+            limit = LONGEST_NAME - (len(longest) - len(job))
+            yield Problem("metadata.name", f"Invalid value: {_quoted(job)}: its pods would have names like {longest}, "
+                          f"longer than {LONGEST_NAME} characters; use at most {limit}")
+    deciding = [role for role in kind.deciding if role in counts]
+    if deciding and not any(counts[role] for role in deciding):
+        yield Problem(f"{where}[{deciding[0]}].replicas", "Invalid value: 0: must be at least 1, because the job "
+                      f"succeeds when its {' and '.join(deciding)} replicas do; to pause it set spec.runPolicy.suspend")
+
+
+def _tensorflow(spec: Mapping[str, Json]) -> Iterator[Problem]:
+    policy = spec.get("successPolicy")
+    if policy and policy not in TF_SUCCESS_POLICIES:
+        yield _unsupported("spec.successPolicy", policy, TF_SUCCESS_POLICIES)
+
+
+def _without_words(spec: Mapping[str, Json], kind: JobKind) -> Object:
+    """The spec without the words that have rules of their own: only its types are left to be checked."""
+    policy = spec.get("runPolicy")
+    specs = spec[kind.replica_field]
+    made = dict(spec)
+    if isinstance(policy, dict) and isinstance(policy.get("cleanPodPolicy"), str):
+        made["runPolicy"] = {key: value for key, value in policy.items() if key != "cleanPodPolicy"}
+    if isinstance(specs, dict):
+        made[kind.replica_field] = {key: _without_policy(value) for key, value in specs.items()}
+    return made
+
+
+def _without_policy(replica_spec: Json) -> Json:
+    if isinstance(replica_spec, dict) and isinstance(replica_spec.get("restartPolicy"), str):
+        return {key: value for key, value in replica_spec.items() if key != "restartPolicy"}
+    return replica_spec
+
+
+def _required(field: str, detail: str) -> Problem:
+    return Problem(field, f"Required value: {detail}")
+
+
+def _unsupported(field: str, value: Json, supported: Iterable[str]) -> Problem:
+    return Problem(field, f"Unsupported value: {_quoted(value)}: supported values: "
+                   + ", ".join(_quoted(word) for word in supported))
+
+
+def _not_negative(field: str, value: Json) -> Iterator[Problem]:
+    if isinstance(value, int) and value < 0:
+        yield Problem(field, f"Invalid value: {value}: must be greater than or equal to 0")
+
+
+def _quoted(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False)

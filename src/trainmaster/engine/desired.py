@@ -1,0 +1,125 @@
+"""The pods and services that should exist. Their names are fixed: making one twice is a conflict, not a second one."""
+
+from collections.abc import Mapping
+
+from trainmaster.api.core import PODS, SERVICES
+from trainmaster.api.defaults import main_container
+from trainmaster.api.meta import Json, Object
+from trainmaster.api.policy import RestartPolicy
+from trainmaster.engine.actions import CreatePod, CreateService, warning
+from trainmaster.engine.observed import JOB_NAME, JOB_ROLE, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
+from trainmaster.frameworks.framework import Environment, Member, Role, TrainingJob
+
+_OVERWRITTEN = warning(
+    "SetPodTemplateRestartPolicy",
+    "Restart policy in pod template will be overwritten by restart policy in replica spec",
+)
+
+
+def pod(job: TrainingJob, role: Role, index: int) -> CreatePod:
+    template = role.template
+    given = template.get("metadata") or {}
+    meta: Object = {
+        "name": job.group.host(role, index),
+        "namespace": job.namespace,
+        "labels": {**(given.get("labels") or {}), **labels(job, role, index), **_leader_label(job, role, index)},
+        "ownerReferences": [owner_reference(job)],
+    }
+    for kept in ("annotations", "finalizers"):
+        if given.get(kept):
+            meta[kept] = given[kept]
+    spec = template.get("spec") or {}
+    made = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": meta}
+    made["spec"] = _pod_spec(job, role, index, spec)
+    return CreatePod(made, (_OVERWRITTEN,) if spec.get("restartPolicy") else ())
+
+
+def service(job: TrainingJob, role: Role, index: int) -> CreateService:
+    """The headless service that gives one member its name."""
+    named = labels(job, role, index)
+    return CreateService({
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": {
+            "name": job.group.host(role, index),
+            "namespace": job.namespace,
+            "labels": named,
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": {
+            "clusterIP": "None",
+            "selector": named,
+            "ports": _service_ports(job, role),
+            # Peers look for each other while they start; with a readiness probe nobody would be found (B-29).
+            "publishNotReadyAddresses": True,
+        },
+    })
+
+
+def labels(job: TrainingJob, role: Role, index: int) -> dict[str, str]:
+    return {
+        OPERATOR_NAME: job.framework.kind.controller,
+        JOB_NAME: job.name,
+        REPLICA_TYPE: role.word,
+        REPLICA_INDEX: str(index),
+    }
+
+
+def owner_reference(job: TrainingJob) -> Object:
+    return {
+        "apiVersion": job.resource.api_version,
+        "kind": job.kind,
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _leader_label(job: TrainingJob, role: Role, index: int) -> dict[str, str]:
+    framework = job.framework
+    if job.group.has(*framework.leaders):
+        leads = role.name in framework.leaders
+    else:
+        leads = role.name == framework.first_leads and index == 0
+    return {JOB_ROLE: "master"} if leads else {}
+
+
+def _pod_spec(job: TrainingJob, role: Role, index: int, spec: Mapping[str, Json]) -> Object:
+    told = job.framework.environment(job.group, Member(role, index))
+    main = main_container(role.containers, job.framework.kind.container)
+    rule = role.spec.restart_policy
+    made = {
+        **spec,
+        "containers": [
+            _container(found, told if job.framework.every_container or found is main else ())
+            for found in role.containers
+        ],
+        # The kubelet does not know ExitCode: we look at the code and decide.
+        "restartPolicy": RestartPolicy.NEVER.value if rule is RestartPolicy.EXIT_CODE else rule.value,
+    }
+    if spec.get("initContainers"):
+        made["initContainers"] = [_container(found, ()) for found in spec["initContainers"]]
+    return made
+
+
+def _container(given: Object, told: Environment) -> Object:
+    # Without a message of its own, a container that fails leaves the end of its log as its last words (B-67).
+    made = {"terminationMessagePolicy": "FallbackToLogsOnError", **given}
+    if told:
+        # After the user's own: the later entry wins in the container (B-39).
+        made["env"] = [*(given.get("env") or ()), *told]
+    return made
+
+
+def _service_ports(job: TrainingJob, role: Role) -> list[Object]:
+    """Every port of the main container, each number and protocol once, all named, in the order given."""
+    main = main_container(role.containers, job.framework.kind.container) or {}
+    made: dict[str, Object] = {}
+    for given in main.get("ports") or ():
+        number, protocol = given["containerPort"], given.get("protocol") or "TCP"
+        name = given.get("name") or f"port-{number}{'' if protocol == 'TCP' else f'-{protocol.lower()}'}"
+        port = {"name": name, "port": number} | ({} if protocol == "TCP" else {"protocol": protocol})
+        if not any((known["port"], known.get("protocol") or "TCP") == (number, protocol) for known in made.values()):
+            made.setdefault(name, port)
+    return list(made.values())

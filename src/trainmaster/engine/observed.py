@@ -1,0 +1,149 @@
+"""A snapshot of one job's children: what the engine reads of them, and who owns what.
+
+Ownership is by UID. A job that was deleted and created again has the same name, and so have its pods; only the UID
+tells them apart. Children whose name is not the one their labels ask for are left alone: somebody changed them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainmaster.api.meta import (
+    Json,
+    Object,
+    being_deleted,
+    controller_of,
+    labels_of,
+    moment,
+    name_of,
+    uid_of,
+)
+from trainmaster.frameworks.framework import TrainingJob
+
+OPERATOR_NAME = "training.kubeflow.org/operator-name"
+JOB_NAME = "training.kubeflow.org/job-name"
+REPLICA_TYPE = "training.kubeflow.org/replica-type"
+REPLICA_INDEX = "training.kubeflow.org/replica-index"
+JOB_ROLE = "training.kubeflow.org/job-role"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod of the job."""
+
+    name: str
+    uid: str
+    role: str                       # the role's word, from the label
+    index: int
+    phase: str = "Pending"
+    deleting: bool = False
+    exit_code: int | None = None    # of the training container, once it has ended
+    restarts: int = 0               # of all containers, in place
+    node: str = ""
+    reason: str = ""                # why it ended, as the node says
+    last_words: str = ""
+    started: datetime | None = None
+    finished: datetime | None = None
+    raw: Object | None = None       # the whole object, for what only people read
+
+    @property
+    def member(self) -> str:
+        return f"{self.role}-{self.index}"
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The name under which one member is found."""
+
+    name: str
+    uid: str
+    role: str
+    index: int
+    deleting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything of ours that is there. In no order that means anything, one child per member at most."""
+
+    pods: Mapping[tuple[str, int], Pod]
+    services: Mapping[tuple[str, int], Service]
+
+
+def observe(job: TrainingJob, pods: Iterable[Object], services: Iterable[Object]) -> Observed:
+    """The job's own children among the given objects."""
+    mine = (read_pod(pod, job.framework.kind.container) for pod in pods if is_ours(pod, job))
+    names = (read_service(service) for service in services if is_ours(service, job))
+    return Observed(
+        {(pod.role, pod.index): pod for pod in mine if pod.name == f"{job.name}-{pod.member}"},
+        {(found.role, found.index): found for found in names if found.name == f"{job.name}-{found.role}-{found.index}"},
+    )
+
+
+def is_ours(child: Object, job: TrainingJob) -> bool:
+    owner = controller_of(child)
+    return owner is not None and owner.get("uid") == job.uid
+
+
+def read_pod(raw: Object, container: str) -> Pod:
+    status = raw.get("status") or {}
+    role, index = _member(raw)
+    terminated = _terminated(status, container)
+    return Pod(
+        name=name_of(raw),
+        uid=uid_of(raw),
+        role=role,
+        index=index,
+        phase=status.get("phase") or "Pending",
+        deleting=being_deleted(raw),
+        exit_code=terminated.get("exitCode"),
+        restarts=_restarts(status),
+        node=(raw.get("spec") or {}).get("nodeName") or "",
+        reason=terminated.get("reason") or status.get("reason") or "",
+        last_words=terminated.get("message") or status.get("message") or "",
+        started=_moment(terminated.get("startedAt") or status.get("startTime")),
+        finished=_moment(terminated.get("finishedAt")),
+        raw=raw,
+    )
+
+
+def read_service(raw: Object) -> Service:
+    role, index = _member(raw)
+    return Service(name_of(raw), uid_of(raw), role, index, being_deleted(raw))
+
+
+def _member(raw: Object) -> tuple[str, int]:
+    labels = labels_of(raw)
+    index = labels.get(REPLICA_INDEX, "")
+    return labels.get(REPLICA_TYPE, ""), int(index) if index.isdecimal() else -1
+
+
+def _terminated(status: Mapping[str, Json], container: str) -> Object:
+    """How the training container ended; of a pod whose init containers failed, how the failed one did, without a code.
+
+    Only the training container's exit code counts (B-45): whatever else ended a pod is worth another try.
+    """
+    for found in status.get("containerStatuses") or ():
+        if found.get("name") == container and (over := (found.get("state") or {}).get("terminated")):
+            return dict(over)
+    for found in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+        over = (found.get("state") or {}).get("terminated") or {}
+        if over.get("exitCode") and status.get("phase") == "Failed":
+            return {key: value for key, value in over.items() if key != "exitCode"}
+    return {}
+
+
+def _restarts(status: Mapping[str, Json]) -> int:
+    both = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    return sum(int(found.get("restartCount") or 0) for found in both)
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return moment(text) if text else None
+    except ValueError:
+        return None  # a node that writes nonsense must not stop the job

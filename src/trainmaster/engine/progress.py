@@ -1,0 +1,105 @@
+"""The normal case: create what is missing, delete what is too much, start again what failed, say how it is."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from trainmaster.api.policy import ConditionType, PostMortem
+from trainmaster.engine import conditions, deadline, desired, memory, troubles
+from trainmaster.engine.actions import Action, DeletePod, DeleteService, Event, Plan, normal, warning
+from trainmaster.engine.cleanup import conclude
+from trainmaster.engine.observed import Observed
+from trainmaster.engine.restart import State
+from trainmaster.engine.status import Seat, counted, created, judge, seats, started, tally
+from trainmaster.frameworks.framework import Failed, Outcome, Running, Succeeded, Tally, TrainingJob
+
+
+def progress(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
+    taken = seats(job, seen)
+    tallies = tally(taken, job.roles)
+    events = _ends(job, taken)
+    status = counted(started(created(job, now), now), taken, job.roles)
+    status = memory.keep(status, _noted(job, seen, taken))
+    outcome = judge(job, tallies)
+    if isinstance(outcome, Succeeded):
+        told = normal(f"{job.kind}Succeeded", outcome.message)
+        return conclude(job, seen, now, status, ConditionType.SUCCEEDED, outcome.message, [*events, told])
+    if (failing := _failure(job, tallies, outcome)) is not None:
+        message, told_so = failing
+        return conclude(job, seen, now, status, ConditionType.FAILED, message, [*events, *told_so])
+
+    restarting = [seat for seat in taken if seat.state is State.RESTARTING]
+    if restarting:
+        reason, message = f"{job.kind}Restarting", _restarting(job, restarting[0])
+        status = conditions.put(status, ConditionType.RESTARTING, reason, message, now)
+        events += [warning(reason, _restarting(job, seat)) for seat in restarting if seat.news]
+    elif isinstance(outcome, Running):
+        status = conditions.put(status, ConditionType.RUNNING, f"{job.kind}Running", outcome.message, now)
+    removed = _removals(seen, taken)
+    return Plan(
+        status,
+        (*removed, *_creations(job, seen, taken)),
+        write_ahead=bool(restarting) and bool(removed),
+        events=(*events, *troubles.of(seen)),
+        look_again_at=deadline.ends(job, status),
+    )
+
+
+def _failure(
+    job: TrainingJob, tallies: Mapping[str, Tally], outcome: Outcome
+) -> tuple[str, list[Event]] | None:
+    """Why the job fails, if it does. An exit code that rules out another try has its own words, and both are told."""
+    reason = f"{job.kind}Failed"
+    told = [normal(reason, outcome.message)] if isinstance(outcome, Failed) else []
+    for role in job.roles:
+        if tallies[role.name].permanent:
+            message = f'job "{job.name}" is failing because "{role.name}" replica(s) failed.'
+            return message, [warning(reason, message), *told]
+    return (outcome.message, told) if isinstance(outcome, Failed) else None
+
+
+def _restarting(job: TrainingJob, seat: Seat) -> str:
+    return f"job {job.name} is restarting because {seat.role.name} replica(s) failed."
+
+
+def _ends(job: TrainingJob, taken: list[Seat]) -> list[Event]:
+    """The exit codes that are news."""
+    return [
+        normal("ExitedWithCode", f"Pod: {job.namespace}.{seat.pod.name} exited with code {seat.pod.exit_code}")
+        for seat in taken
+        if seat.pod and seat.pod.ended and seat.pod.exit_code is not None and seat.news
+    ]
+
+
+def _noted(job: TrainingJob, seen: Observed, taken: list[Seat]) -> PostMortem:
+    """The memory with everything in it that is news."""
+    known = memory.recall(job.status)
+    for seat in taken:
+        if seat.pod and seat.state in (State.FAILED, State.RESTARTING):
+            known = memory.note_end(known, seat.pod, comes_back=seat.state is State.RESTARTING)
+    for role in job.roles:
+        done = [seat.index for seat in taken if seat.role is role and seat.done]
+        known = memory.note_completed(known, role.name, done)
+    there = {pod.uid for pod in seen.pods.values()}
+    return replace(known, leaving=tuple(uid for uid in known.leaving if uid in there))
+
+
+def _removals(seen: Observed, taken: list[Seat]) -> tuple[Action, ...]:
+    """Members beyond the wanted number (they count for nothing, B-07), and pods that make room for their successors."""
+    wanted = {seat.member for seat in taken}
+    surplus = [pod for member, pod in seen.pods.items() if member not in wanted]
+    replaced = [seat.pod for seat in taken if seat.pod and seat.state in (State.RESTARTING, State.LEAVING)]
+    return (
+        *(DeleteService(found.name, found.uid) for member, found in seen.services.items()
+          if member not in wanted and not found.deleting),
+        *(DeletePod(pod.name, pod.uid) for pod in (*surplus, *replaced) if not pod.deleting),
+    )
+
+
+def _creations(job: TrainingJob, seen: Observed, taken: list[Seat]) -> tuple[Action, ...]:
+    """Names before pods: nobody should look for a peer whose name does not exist yet and then remember that."""
+    return (
+        *(desired.service(job, seat.role, seat.index) for seat in taken if seat.member not in seen.services),
+        *(desired.pod(job, seat.role, seat.index) for seat in taken if seat.state is None),
+    )

@@ -1,0 +1,179 @@
+"""The records a framework module is made of, and the job as frameworks and engine see it.
+
+All kinds are read into one `TrainingJob`; nothing outside `frameworks` and `api` asks which kind it is. A framework is
+data and two functions: what a replica is told about its peers, and what the states of the replicas mean for the job.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trainmaster.api.defaults import main_container
+from trainmaster.api.kubeflow_v1 import JobKind, JobSpec
+from trainmaster.api.meta import Key, Object, Resource
+from trainmaster.api.policy import JobStatus, ReplicaSpec, RunPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the operator was told about the cluster it works in, as far as pods are told of it."""
+
+    cluster_domain: str = ""  # appended to host names if not empty: CUSTOM_CLUSTER_DOMAIN
+
+
+ANYWHERE = Site()
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One role of a job: its name as in the spec, and its completed spec."""
+
+    name: str
+    spec: ReplicaSpec
+
+    @property
+    def word(self) -> str:
+        """The role in names, labels and rendezvous."""
+        return self.name.lower()
+
+    @property
+    def replicas(self) -> int:
+        return self.spec.replicas or 0
+
+    @property
+    def template(self) -> Object:
+        return self.spec.template
+
+    @property
+    def containers(self) -> list[Object]:
+        return list((self.template.get("spec") or {}).get("containers") or ())
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All members of a job, as each of them may need to know them."""
+
+    job: str
+    namespace: str
+    kind: JobKind
+    spec: JobSpec
+    roles: tuple[Role, ...]
+    site: Site = ANYWHERE
+
+    @property
+    def size(self) -> int:
+        return sum(role.replicas for role in self.roles)
+
+    def role(self, name: str) -> Role | None:
+        return next((role for role in self.roles if role.name == name), None)
+
+    def has(self, *names: str) -> bool:
+        return any(role.name in names for role in self.roles)
+
+    def host(self, role: Role, index: int) -> str:
+        """The short name of a member: its pod and its service are called so."""
+        return f"{self.job}-{role.word}-{index}"
+
+    def address(self, role: Role, index: int) -> str:
+        """The full name of a member and its port, reachable from any namespace."""
+        domain = f".{self.site.cluster_domain}" if self.site.cluster_domain else ""
+        return f"{self.host(role, index)}.{self.namespace}.svc{domain}:{self.port(role)}"
+
+    def port(self, role: Role) -> int:
+        main = main_container(role.containers, self.kind.container) or {}
+        for port in main.get("ports") or ():
+            if port.get("name") == self.kind.port_name:
+                return int(port["containerPort"])
+        return self.kind.port
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One replica of a group."""
+
+    role: Role
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How the replicas of one role are. `failed` are those that will not come back."""
+
+    role: Role
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    permanent: int = 0         # of the failed: those whose exit code says that trying again is useless
+    first_done: bool = False   # replica 0 has ended, its training container with exit code 0
+
+    @property
+    def left(self) -> int:
+        """How many have not succeeded yet."""
+        return self.role.replicas - self.succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    message: str
+
+
+Outcome = Running | Succeeded | Failed | None
+Environment = Sequence[Object]  # entries of a container's `env`, in order
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """How one kind of job finds its peers and when it has succeeded."""
+
+    kind: JobKind
+    environment: Callable[[Group, Member], Environment]
+    outcome: Callable[[Group, Mapping[str, Tally]], Outcome]
+    every_container: bool = True            # who gets the environment: every container, or the main one alone
+    leaders: tuple[str, ...] = ()           # pods of these roles carry `job-role: master`...
+    first_leads: str = "Worker"             # ...and if the job has none of them, replica 0 of this role does
+    deleted_reason: str = "DeleteJob"       # of the event when the finished job's time is over
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """One job, read and completed. Everything the engine knows about it except its children."""
+
+    framework: Framework
+    name: str
+    namespace: str
+    uid: str
+    group: Group
+    status: JobStatus
+    deleting: bool = False
+    created: datetime | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return self.framework.kind.kind
+
+    @property
+    def resource(self) -> Resource:
+        return self.framework.kind.resource
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        return self.group.roles
+
+    @property
+    def run_policy(self) -> RunPolicy:
+        return self.group.spec.run_policy

@@ -1,0 +1,33 @@
+"""Which framework runs which kind: the only list of them. A new kind is a type in `api`, a module and a line here."""
+
+from trainmaster.api import codec
+from trainmaster.api.defaults import complete
+from trainmaster.api.meta import Object, being_deleted, metadata, moment, name_of, namespace_of, uid_of
+from trainmaster.frameworks.framework import ANYWHERE, Framework, Group, Role, Site, TrainingJob
+from trainmaster.frameworks.tensorflow import TENSORFLOW
+
+FRAMEWORKS: tuple[Framework, ...] = (TENSORFLOW,)
+
+
+def framework_of(kind: str) -> Framework | None:
+    return next((known for known in FRAMEWORKS if known.kind.kind == kind), None)
+
+
+def read(thing: Object, framework: Framework, site: Site = ANYWHERE) -> TrainingJob:
+    """The job an object describes, completed. Raises `api.codec.Malformed` where the types are wrong."""
+    kind = framework.kind
+    spec = complete(codec.decode_spec(thing.get("spec") or {}, kind), kind)
+    name, namespace = name_of(thing), namespace_of(thing)
+    roles = tuple(Role(role, replica_spec) for role, replica_spec in spec.replica_specs.items())
+    created = metadata(thing).get("creationTimestamp")
+    return TrainingJob(
+        framework=framework,
+        name=name,
+        namespace=namespace,
+        uid=uid_of(thing),
+        group=Group(name, namespace, kind, spec, roles, site),
+        status=codec.decode_status(thing.get("status")),
+        deleting=being_deleted(thing),
+        created=moment(created) if created else None,
+        annotations=metadata(thing).get("annotations") or {},
+    )

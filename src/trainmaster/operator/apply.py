@@ -1,0 +1,123 @@
+"""Actions to API calls: in order, bounded, repeatable, each told with its own event.
+
+One failure does not stop the neighbours: a job of which one pod cannot be made has all the others, and says which.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from itertools import groupby
+
+from trainmaster.api.core import PODS, SERVICES
+from trainmaster.api.meta import Object, Resource, controller_of, name_of, namespace_of, uid_of
+from trainmaster.engine.actions import Action, CreatePod, CreateService, DeleteJob, DeletePod, DeleteService, Event
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound, is_transient
+from trainmaster.operator.observe import Children
+from trainmaster.runtime.log import logger
+from trainmaster.runtime.recorder import Recorder
+
+log = logger("operator")
+
+
+class NameTaken(KubeError):
+    """An object that is not ours has the name that one of ours must have."""
+
+
+class Hands:
+    """Does what plans ask for, on behalf of one kind of job."""
+
+    def __init__(self, client: Client, recorder: Recorder, children: Children, at_once: int) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._children = children
+        self._at_once = at_once
+
+    async def apply(self, actions: Sequence[Action], job: Object, resource: Resource) -> list[KubeError]:
+        """Do the actions for a job; what failed. A failed deletion holds back what comes after it."""
+        failures: list[KubeError] = []
+        for kind, run in groupby(actions, key=type):
+            failed = await self._all(list(run), job, resource)
+            failures += failed
+            if failed and kind in (DeleteService, DeletePod):
+                break
+        return failures
+
+    async def _all(self, actions: Sequence[Action], job: Object, resource: Resource) -> list[KubeError]:
+        gate = asyncio.Semaphore(self._at_once)
+
+        async def one(action: Action) -> KubeError | None:
+            async with gate:
+                return await self._do(action, job, resource)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(action)) for action in actions]
+        return [failure for task in tasks if (failure := task.result()) is not None]
+
+    async def _do(self, action: Action, job: Object, resource: Resource) -> KubeError | None:
+        match action:
+            case CreatePod(manifest, tells):
+                for event in tells:
+                    await self.tell(job, event)
+                return await self._create(PODS, manifest, job)
+            case CreateService(manifest):
+                return await self._create(SERVICES, manifest, job)
+            case DeletePod(name, uid):
+                return await self._delete(PODS, name, uid, job)
+            case DeleteService(name, uid):
+                return await self._delete(SERVICES, name, uid, job)
+            case DeleteJob(uid, reason):
+                return await self._delete(resource, name_of(job), uid, job, reason=reason, propagation="Background")
+
+    async def _create(self, resource: Resource, manifest: Object, job: Object) -> KubeError | None:
+        recent = self._children.recent_pods if resource is PODS else self._children.recent_services
+        try:
+            try:
+                made = await self._client.create(resource, manifest)
+            except AlreadyExists as taken:
+                recent.made(await self._ours(resource, manifest, job, taken))
+                return None
+        except KubeError as problem:
+            await self._failed(f"FailedCreate{resource.kind}", f"Error creating: {problem}", job, problem)
+            return problem
+        recent.made(made)
+        word = resource.kind.lower()
+        log.info(f"{word} created", job=f"{namespace_of(job)}/{name_of(job)}", name=name_of(made))
+        await self.tell(job, Event("Normal", f"SuccessfulCreate{resource.kind}", f"Created {word}: {name_of(made)}"))
+        return None
+
+    async def _ours(self, resource: Resource, manifest: Object, job: Object, taken: AlreadyExists) -> Object:
+        """What has the name already, if it is this job's: made by us, before we died or before the copy showed it."""
+        found = await self._client.get(resource, name_of(manifest), namespace_of(manifest))
+        owner = controller_of(found)
+        if owner is None or owner.get("uid") != uid_of(job):
+            whose = f"{owner.get('kind')} {owner.get('name')}" if owner else "nobody we know"
+            raise NameTaken(f"{taken} and belongs to {whose}; delete it, or give the job another name") from taken
+        return found
+
+    async def _delete(
+        self, resource: Resource, name: str, uid: str, job: Object, *, reason: str = "", propagation: str = ""
+    ) -> KubeError | None:
+        reason = reason or f"Delete{resource.kind}"
+        try:
+            await self._client.delete(resource, name, namespace_of(job), uid=uid, propagation=propagation)
+        except (NotFound, Conflict):
+            return None  # gone, and if another has the name by now, it is not the one we meant
+        except KubeError as problem:
+            await self._failed(f"Failed{reason}", f"Error deleting: {problem}", job, problem)
+            return problem
+        if resource is PODS:
+            self._children.recent_pods.deleted(uid)
+        elif resource is SERVICES:
+            self._children.recent_services.deleted(uid)
+        word = resource.kind.lower() if resource in (PODS, SERVICES) else "job"
+        log.info(f"{word} deleted", job=f"{namespace_of(job)}/{name_of(job)}", name=name)
+        await self.tell(job, Event("Normal", f"Successful{reason}", f"Deleted {word}: {name}"))
+        return None
+
+    async def _failed(self, reason: str, message: str, job: Object, problem: KubeError) -> None:
+        """Tell what the user can do something about. An API server in trouble is our business, and told by the log."""
+        if isinstance(problem, NameTaken) or (isinstance(problem, ApiError) and not is_transient(problem)):
+            await self.tell(job, Event("Warning", reason, message))
+
+    async def tell(self, job: Object, event: Event) -> None:
+        await self._recorder.event(job, event.type, event.reason, event.message)

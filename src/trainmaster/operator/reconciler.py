@@ -1,0 +1,100 @@
+"""Get, observe, plan, apply, status, events: one look at one job.
+
+Whatever line the process dies on, the next look continues: what an action destroys is stored before the action, every
+action can be done twice, and nothing is told that was not stored.
+"""
+
+from collections import OrderedDict
+from datetime import datetime
+
+from trainmaster.api import codec
+from trainmaster.api.meta import Key, Object, name_of
+from trainmaster.api.policy import JobStatus
+from trainmaster.api.validation import Problem, problems
+from trainmaster.engine.actions import Event, Plan
+from trainmaster.engine.plan import plan
+from trainmaster.engine.refuse import refused
+from trainmaster.frameworks.framework import Framework
+from trainmaster.frameworks.registry import read
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import NotFound
+from trainmaster.operator import ledger
+from trainmaster.operator.apply import Hands
+from trainmaster.operator.config import Settings
+from trainmaster.operator.observe import Children
+from trainmaster.operator.recent import Recent
+from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.informer import Informer
+from trainmaster.runtime.recorder import Recorder
+
+# States told about pods, so that each is told once; older ones may be told again.
+REMEMBERED = 4096
+
+
+class Reconciler:
+    """Brings jobs of one kind to where they should be."""
+
+    def __init__(
+        self, framework: Framework, client: Client, clock: Clock, settings: Settings, jobs: Informer, children: Children
+    ) -> None:
+        self._framework = framework
+        self._resource = framework.kind.resource
+        self._client = client
+        self._clock = clock
+        self._settings = settings
+        self._jobs = jobs
+        self._children = children
+        self._recent = Recent(clock)
+        self._hands = Hands(client, Recorder(client, framework.kind.controller, clock), children, settings.at_once)
+        self._told: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+        jobs.on_change(self._recent.shown)
+
+    async def reconcile(self, key: Key) -> datetime | None:
+        """One look; when to look again even if nothing happens."""
+        shown = self._jobs.copy.get(key.namespace, key.name)
+        if shown is None:
+            return None  # deleted: the garbage collector has the rest
+        thing = ledger.with_memory(self._recent.newest(shown))
+        todo, stored = self._decide(thing)
+        try:
+            if todo.record is not None and todo.record != stored:
+                thing, stored = await self._write(thing, todo.record)
+            failures = await self._hands.apply(todo.actions, thing, self._resource)
+            if todo.status != stored:
+                thing, stored = await self._write(thing, todo.status)
+        except NotFound:
+            return None  # deleted while we looked at it
+        for event in todo.events:
+            await self._tell(thing, event)
+        if failures:
+            raise failures[0]
+        return todo.look_again_at
+
+    def _decide(self, thing: Object) -> tuple[Plan, JobStatus]:
+        """What to do, and the status that is stored now."""
+        now = self._clock.now()
+        status = codec.decode_status(thing.get("status"))
+        wrong = problems(thing) if status.start_time is None and not status.finished else []
+        if not wrong:
+            try:
+                job = read(thing, self._framework, self._settings.site)
+            except codec.Malformed as problem:
+                wrong = [Problem(problem.field, problem.message)]
+            else:
+                return plan(job, self._children.of(job), now), status
+        return refused(self._framework.kind, name_of(thing), status, [str(problem) for problem in wrong], now), status
+
+    async def _write(self, thing: Object, status: JobStatus) -> tuple[Object, JobStatus]:
+        stored = await ledger.write(self._client, self._resource, thing, status)
+        self._recent.written(stored)
+        return stored, status
+
+    async def _tell(self, thing: Object, event: Event) -> None:
+        if event.about:
+            same = (event.about, event.reason, event.message)
+            if same in self._told:
+                return
+            self._told[same] = None
+            while len(self._told) > REMEMBERED:
+                self._told.popitem(last=False)
+        await self._hands.tell(thing, event)
