@@ -13,13 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from zlib import crc32
 
 from trainmaster.cluster.store import schema
 from trainmaster.cluster.store.pending import Write
-from trainmaster.cluster.store.records import Damaged, Locked
+from trainmaster.cluster.store.records import Damaged, Locked, Refused
 from trainmaster.cluster.store.reserve import PAGE, Reserve, checkpoint, pages, put_log_aside, take_log_back
 
 LOG_PAGES = 1000  # the log is copied into the file when it has about this many
+PATIENCE = 5.0  # seconds: a process that was killed while it had the file open is gone by then, and with it the lock
 
 SETTINGS = (
     "synchronous = FULL",
@@ -61,9 +63,12 @@ class File:
         self._log_pages = LOG_PAGES  # unknown: look at the first opportunity
 
     def load(self) -> Contents:
-        facts: dict[str, int] = dict(self._db.execute("SELECT name, number FROM facts"))
-        (newest,) = self._db.execute("SELECT max(revision) FROM changes").fetchone()
-        return Contents(max(facts["revision"], newest or 0), facts["oldest"], self._rows())
+        try:
+            facts: dict[str, int] = dict(self._db.execute("SELECT name, number FROM facts"))
+            (newest,) = self._db.execute("SELECT max(revision) FROM changes").fetchone()
+            return Contents(max(facts["revision"], newest or 0), facts["oldest"], self._rows())
+        except (sqlite3.DatabaseError, KeyError) as error:
+            raise self._explained(error) from error
 
     def commit(self, writes: Sequence[Write], *, urgent: bool) -> None:
         """Make the writes durable, all or none; returns when they are. Urgent ones may use the reserve."""
@@ -72,10 +77,9 @@ class File:
             self._reserve.ensure(need)
         values: list[object] = []
         for write in writes:
-            if write.after is not None:
-                values += (write.revision, write.key, write.after.created, 0, write.after.value)
-            else:
-                values += (write.revision, write.key, write.record.created, 1, write.final)
+            gone = write.after is None
+            value = write.final if write.after is None else write.after.value
+            values += (write.revision, write.key, write.record.created, gone, value, _sum(write.key, value))
         self._db.execute(_insert(len(writes)), values)
         self._log_pages += need
         self._reserve.take(need)
@@ -129,8 +133,9 @@ class File:
     def _open(self) -> tuple[sqlite3.Connection, Reserve]:
         if os.pread(self._fd, 4, 68) == schema.APPLICATION.to_bytes(4, "big"):  # touch nothing beside what is not ours
             take_log_back(self.path)
-        # 5 s: a process that was killed while it had the file open is gone by then, and with it the lock.
-        db = sqlite3.connect(self.path, timeout=5, isolation_level=None, check_same_thread=False, cached_statements=300)
+        db = sqlite3.connect(
+            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=300
+        )
         try:
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
             version = schema.check(db, str(self.path))
@@ -148,26 +153,35 @@ class File:
 
     def _rows(self) -> Iterator[Row]:
         try:
-            for revision, key, created, gone, value in self._db.execute(
-                "SELECT revision, key, created, gone, value FROM changes ORDER BY revision"
+            for revision, key, created, gone, value, found in self._db.execute(
+                "SELECT revision, key, created, gone, value, sum FROM changes ORDER BY revision"
             ):
+                if found != _sum(key, value):
+                    raise self._damaged(f"{key} at revision {revision} is not as it was written")
                 yield Row(revision, key, created, bool(gone), value)
         except sqlite3.DatabaseError as error:
             raise self._explained(error) from error
 
-    def _explained(self, error: sqlite3.DatabaseError) -> Exception:
+    def _explained(self, error: Exception) -> Exception:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_BUSY"):
             return Locked(f"{self.path} is in use by another process. Is this cluster already running?")
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-            return Damaged(
-                f"{self.path} is damaged ({error}) and was left as it is. "
-                "Put back a copy of it, or move it away to start with an empty cluster."
-            )
-        return error
+        if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
+            return Refused(f"{self.path} cannot be opened: {error}.")
+        return self._damaged(str(error))
+
+    def _damaged(self, what: str) -> Damaged:
+        return Damaged(
+            f"{self.path} is damaged ({what}) and was left as it is. "
+            "Put back a copy of it, or move it away to start with an empty cluster."
+        )
 
 
 @lru_cache(maxsize=300)
 def _insert(rows: int) -> str:
-    places = ",".join(["(?,?,?,?,?)"] * rows)
-    return f"INSERT INTO changes (revision, key, created, gone, value) VALUES {places}"  # noqa: S608 - no values in it
+    places = ",".join(["(?,?,?,?,?,?)"] * rows)
+    return f"INSERT INTO changes (revision, key, created, gone, value, sum) VALUES {places}"  # noqa: S608 - no values
+
+
+def _sum(key: str, value: bytes | None) -> int:
+    return crc32(value or b"", crc32(key.encode()))

@@ -20,7 +20,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             key TEXT NOT NULL,
             created INTEGER NOT NULL,
             gone INTEGER NOT NULL,
-            value BLOB
+            value BLOB,
+            sum INTEGER NOT NULL  -- crc32 of key and value: SQLite itself notices only damage to its own structure
         )""",
         # `revision`: at least this was used, even if its row is deleted. `oldest`: changes after it are complete.
         "CREATE TABLE facts (name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
