@@ -1,5 +1,6 @@
 """What the tests of this tier share: the real programs, a real control plane, and the embedded server next to it."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -7,7 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.kubernetes import clusters
 from tests.kubernetes import control_plane as real
+from tests.kubernetes.control_plane import ControlPlane
 
 TOOL = Path(__file__).parents[2] / "tools" / "kubernetes_binaries.py"
 NO_GO = 3  # the tool's exit code
@@ -39,14 +42,56 @@ def binaries(pytestconfig: pytest.Config) -> Binaries:
 
 
 @pytest.fixture(scope="session")
-def control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ControlPlane]:
+def control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A real etcd and kube-apiserver, without controllers."""
     with real.running(binaries("etcd", "kube-apiserver"), tmp_path_factory.mktemp("control-plane")) as plane:
         yield plane
 
 
-@pytest.fixture(params=["kube-apiserver"])
+@pytest.fixture(scope="session")
+def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clusters.Cluster]:
+    """The embedded control plane, without a node: what is made in it stays as it was made."""
+    with clusters.embedded(tmp_path_factory.mktemp("embedded")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["kube-apiserver", "embedded"])
 def server(request: pytest.FixtureRequest) -> Path:
     """The kubeconfig of a server; tests that use it run once per kind of server."""
-    plane: real.ControlPlane = request.getfixturevalue("control_plane")
+    if request.param == "embedded":
+        bare: clusters.Cluster = request.getfixturevalue("embedded_server")
+        return bare.kubeconfig
+    plane: ControlPlane = request.getfixturevalue("control_plane")
     return plane.kubeconfig()
+
+
+@pytest.fixture(scope="session")
+def real_cluster(
+    control_plane: ControlPlane, binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[clusters.Cluster]:
+    """The real control plane with our operator on it."""
+    kubectl = binaries("kubectl", "kube-controller-manager") / "kubectl"
+    with clusters.real(control_plane, kubectl, tmp_path_factory.mktemp("operator")) as cluster:
+        asyncio.run(clusters.prepare(cluster))
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def embedded_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clusters.Cluster]:
+    """The embedded control plane, which has our operator in it."""
+    with clusters.embedded_with_kubelet(tmp_path_factory.mktemp("embedded-cluster")) as cluster:
+        asyncio.run(clusters.prepare(cluster))
+        yield cluster
+
+
+@pytest.fixture(params=["kube-apiserver", "embedded"])
+def cluster(request: pytest.FixtureRequest) -> clusters.Cluster:
+    """A cluster on which jobs live; tests that use it run once per kind of cluster."""
+    name = "embedded_cluster" if request.param == "embedded" else "real_cluster"
+    found: clusters.Cluster = request.getfixturevalue(name)
+    return found
+
+
+@pytest.fixture
+def kubectl(cluster: clusters.Cluster, binaries: Binaries, tmp_path: Path) -> clusters.Kubectl:
+    return clusters.Kubectl(binaries("kubectl") / "kubectl", cluster, tmp_path)

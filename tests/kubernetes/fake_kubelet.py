@@ -1,16 +1,22 @@
-"""A node that runs nothing: binds every pod to itself, says that it runs, and lets it end when a test says so.
+"""A node that runs nothing: says of every pod in one namespace that it runs, and lets it end when a test says so.
+
+    python tests/kubernetes/fake_kubelet.py KUBECONFIG NAMESPACE [--bind]
 
 Everything goes through the API as a kubelet would send it, so it works on any server. A pod that is being deleted goes
-at once: there is no process to wait for.
+at once: there is no process to wait for. `--bind` gives pods to this node where no scheduler does.
 """
 
+import argparse
 import asyncio
+import signal
 from datetime import UTC, datetime
+from pathlib import Path
 
 from trainmaster.api.core import NODES, PODS
 from trainmaster.api.meta import Object, being_deleted, name_of, namespace_of, timestamp, uid_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, Conflict, NotFound
+from trainmaster.kube.kubeconfig import load, transport
 from trainmaster.runtime.clock import RealClock
 from trainmaster.runtime.informer import Informer
 
@@ -19,24 +25,19 @@ ADDRESS = "192.0.2.2"  # reserved for documentation: reaches nobody
 
 
 class FakeKubelet:
-    """One namespace's node; `run()` it, then let pods end with `end()`."""
+    """The node of one namespace. Pods that run go on until `end` is called for them."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
+    def __init__(self, client: Client, namespace: str, *, binds: bool) -> None:
         self._client = client
+        self._binds = binds
         self._changed = asyncio.Event()
         self.pods = Informer(client, PODS, clock=RealClock(), namespace=namespace)
         self.pods.on_change(lambda _before, _after: self._changed.set())
 
     async def run(self) -> None:
-        await register(self._client)
         async with asyncio.TaskGroup() as group:
             group.create_task(self.pods.run())
             group.create_task(self._work())
-
-    async def end(self, name: str, namespace: str, code: int = 0) -> None:
-        """Report that the containers of a pod ended with `code`."""
-        pod = await self._client.get(PODS, name, namespace)
-        await self._report(pod, "Failed" if code else "Succeeded", {"terminated": _ending(code)})
 
     async def _work(self) -> None:
         await self.pods.synced()
@@ -54,44 +55,55 @@ class FakeKubelet:
         if being_deleted(pod):
             await self._client.delete(PODS, name, namespace, uid=uid_of(pod), grace=0)
         elif not pod["spec"].get("nodeName"):
+            if not self._binds:
+                return
             target = {"apiVersion": "v1", "kind": "Node", "name": NAME}
             binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
             await self._client.create(PODS, binding, namespace=namespace, name=name, subresource="binding")
         elif status.get("phase", "Pending") == "Pending":
-            await self._report(pod, "Running", {"running": {"startedAt": timestamp(datetime.now(UTC))}})
+            await report(self._client, pod, "Running", {"running": {"startedAt": timestamp(datetime.now(UTC))}})
 
-    async def _report(self, pod: Object, phase: str, state: Object) -> None:
-        now, runs = timestamp(datetime.now(UTC)), phase == "Running"
-        status = {
-            "phase": phase,
-            "hostIP": ADDRESS,
-            "podIP": ADDRESS,
-            "podIPs": [{"ip": ADDRESS}],
-            "startTime": (pod.get("status") or {}).get("startTime", now),
-            "conditions": [
-                {"type": kind, "status": "True" if holds else "False", "lastTransitionTime": now}
-                for kind, holds in (
-                    ("PodScheduled", True),
-                    ("Initialized", True),
-                    ("ContainersReady", runs),
-                    ("Ready", runs),
-                )
-            ],
-            "containerStatuses": [
-                {
-                    "name": container["name"],
-                    "image": container["image"],
-                    "imageID": container["image"],
-                    "ready": runs,
-                    "started": runs,
-                    "restartCount": 0,
-                    "state": state,
-                }
-                for container in pod["spec"]["containers"]
-            ],
-        }
-        patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
-        await self._client.patch(PODS, name_of(pod), namespace_of(pod), patch, subresource="status")
+
+async def end(client: Client, name: str, namespace: str, code: int = 0) -> None:
+    """Report that the containers of a pod ended with `code`."""
+    now = timestamp(datetime.now(UTC))
+    ending = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": now, "finishedAt": now}
+    pod = await client.get(PODS, name, namespace)
+    await report(client, pod, "Failed" if code else "Succeeded", {"terminated": ending})
+
+
+async def report(client: Client, pod: Object, phase: str, state: Object) -> None:
+    now, runs = timestamp(datetime.now(UTC)), phase == "Running"
+    status = {
+        "phase": phase,
+        "hostIP": ADDRESS,
+        "podIP": ADDRESS,
+        "podIPs": [{"ip": ADDRESS}],
+        "startTime": (pod.get("status") or {}).get("startTime", now),
+        "conditions": [
+            {"type": kind, "status": "True" if holds else "False", "lastTransitionTime": now}
+            for kind, holds in (
+                ("PodScheduled", True),
+                ("Initialized", True),
+                ("ContainersReady", runs),
+                ("Ready", runs),
+            )
+        ],
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": container["image"],
+                "ready": runs,
+                "started": runs,
+                "restartCount": 0,
+                "state": state,
+            }
+            for container in pod["spec"]["containers"]
+        ],
+    }
+    patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
+    await client.patch(PODS, name_of(pod), namespace_of(pod), patch, subresource="status")
 
 
 async def register(client: Client) -> None:
@@ -121,6 +133,18 @@ async def register(client: Client) -> None:
     await client.patch(NODES, NAME, "", {"status": status}, subresource="status")
 
 
-def _ending(code: int) -> Object:
-    now = timestamp(datetime.now(UTC))
-    return {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": now, "finishedAt": now}
+async def main() -> None:
+    parser = argparse.ArgumentParser(description="Say of every pod in NAMESPACE that it runs.")
+    parser.add_argument("kubeconfig", type=Path)
+    parser.add_argument("namespace")
+    parser.add_argument("--bind", action="store_true")
+    asked = parser.parse_args()
+    client = Client(transport(load(asked.kubeconfig)), user_agent="fake-kubelet")
+    work = asyncio.ensure_future(FakeKubelet(client, asked.namespace, binds=asked.bind).run())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
+    await asyncio.gather(work, return_exceptions=True)
+    await client.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
