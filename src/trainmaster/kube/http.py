@@ -129,8 +129,14 @@ class HttpTransport:
     def _current_token(self) -> str:
         now = asyncio.get_running_loop().time()
         if self._token_file is not None and now - self._token_read >= TOKEN_AGE:
-            self._token_read = now
-            self._token = self._token_file.read_text().strip()
+            try:
+                self._token = self._token_file.read_text().strip()
+            except OSError as error:
+                # Between two writes of a mounted file there may be none for a moment; the token we have still counts.
+                if not self._token:
+                    raise Unreachable(f"the token file {self._token_file} cannot be read: {_short(error)}") from error
+            else:
+                self._token_read = now
         return self._token
 
     def _unreachable(self, request: Request, error: BaseException) -> Unreachable:
@@ -234,5 +240,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _short(error: BaseException) -> str:
+    if isinstance(error, OSError) and not isinstance(error, socket.gaierror | ssl.SSLError) and error.errno:
+        return os.strerror(error.errno)    # asyncio writes its own words over the system's
     text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
     return text if len(text) <= 200 else text[:200] + "…"
