@@ -106,7 +106,7 @@ async def report(client: Client, pod: Object, phase: str, state: Object) -> None
     await client.patch(PODS, name_of(pod), namespace_of(pod), patch, subresource="status")
 
 
-async def register(client: Client) -> None:
+async def register(client: Client, *, schedulable: bool = True) -> None:
     """Make the Node object, ready and with room, unless it is there."""
     now, room = timestamp(datetime.now(UTC)), {"cpu": "64", "memory": "256Gi", "pods": "1000"}
     labels = {"kubernetes.io/hostname": NAME, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
@@ -129,7 +129,8 @@ async def register(client: Client) -> None:
         await client.create(NODES, node)
     except AlreadyExists:
         return
-    await client.patch(NODES, NAME, "", {"spec": {"taints": None}})  # a real server taints a node that is new
+    spec = {"taints": None, "unschedulable": None if schedulable else True}  # a real server taints a node that is new
+    await client.patch(NODES, NAME, "", {"spec": spec})
     await client.patch(NODES, NAME, "", {"status": status}, subresource="status")
 
 
