@@ -14,7 +14,7 @@ from trainmaster.api.wire import Int32, Int64, PodTemplate, Resources, Wire, Wor
 
 # The only value of `managedBy` that makes a job ours; absent means the same.
 MANAGED_BY_US = "kubeflow.org/training-operator"
-MANAGERS = (MANAGED_BY_US, "kueue.x-k8s.io/multikueue")
+MANAGERS = ("kueue.x-k8s.io/multikueue", MANAGED_BY_US)
 
 
 class RestartPolicy(Word):
@@ -83,7 +83,7 @@ class RunPolicy(Wire, frozen=True, kw_only=True):
         bool, Meta(description="True removes the pods until it is false again.", extra={"stored": True})
     ] = False
     managed_by: Annotated[
-        str | None, Meta(description=f"Who runs the job: {MANAGERS[0]} (if absent) or {MANAGERS[1]}.")
+        str | None, Meta(description=f"Who runs the job: {MANAGERS[1]} (if absent) or {MANAGERS[0]}.")
     ] = None
 
 

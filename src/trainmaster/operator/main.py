@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 
 from trainmaster.api.core import PODS, SERVICES
-from trainmaster.api.meta import Key, Object, controller_of, key_of, namespace_of
+from trainmaster.api.meta import Key, Object, controller_of, key_of, metadata, namespace_of
 from trainmaster.engine.observed import OPERATOR_NAME
 from trainmaster.frameworks.framework import Framework
 from trainmaster.frameworks.registry import FRAMEWORKS
@@ -17,6 +18,10 @@ from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.controller import Controller
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
+
+# News about the pods of a job comes in bursts. Waiting so long shows a burst as one change: one status instead of one
+# for each pod, and what ends together is judged together. Shorter than anybody notices.
+BURST = timedelta(milliseconds=20)
 
 log = logger("operator")
 
@@ -41,7 +46,7 @@ async def run(
             framework.kind.controller, reconciler.reconcile, clock=clock, workers=settings.workers,
             informers=[pods, services, jobs],
         )
-        _connect(controller, framework, jobs, (pods, services))
+        _connect(controller, framework, clock, jobs, (pods, services))
         informers.append(jobs)
         controllers.append(controller)
     async with asyncio.TaskGroup() as group:
@@ -56,21 +61,30 @@ async def run(
 
 
 def _connect(
-    controller: Controller[Key], framework: Framework, jobs: Informer, children: tuple[Informer, ...]
+    controller: Controller[Key], framework: Framework, clock: Clock, jobs: Informer, children: tuple[Informer, ...]
 ) -> None:
-    """Look at a job whenever it or one of its children changes. Which change it was is not passed on."""
+    """Look at a job whenever it or one of its children changes. What the change was is not passed on."""
 
     def job_changed(before: Object | None, after: Object | None) -> None:
         thing = after or before
-        if thing is not None:
-            controller.queue.add(key_of(thing))
+        if thing is None:
+            return
+        if before is None or after is None or _generation(before) != _generation(after):
+            controller.queue.add(key_of(thing))  # somebody asked for something
+        else:
+            controller.queue.add_at(key_of(thing), clock.now() + BURST)
 
     def child_changed(before: Object | None, after: Object | None) -> None:
         for thing in (before, after):
             owner = controller_of(thing) if thing is not None else None
             if thing is not None and owner and owner.get("kind") == framework.kind.kind:
-                controller.queue.add(Key(namespace_of(thing), str(owner.get("name"))))
+                key = Key(namespace_of(thing), str(owner.get("name")))
+                controller.queue.add_at(key, clock.now() + BURST)
 
     jobs.on_change(job_changed)
     for informer in children:
         informer.on_change(child_changed)
+
+
+def _generation(thing: Object) -> int:
+    return int(metadata(thing).get("generation") or 0)
