@@ -13,7 +13,7 @@ from typing import TypeAlias
 from trainmaster.api.core import EVENTS
 from trainmaster.api.meta import Object, micro_timestamp, name_of, namespace_of, revision_of, timestamp, uid_of
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import KubeError, NotFound
+from trainmaster.kube.errors import AlreadyExists, KubeError, NotFound
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
 
@@ -63,22 +63,31 @@ class Recorder:
                 log.warning("event not written", object=name_of(about), reason=reason, cause=error)
 
     async def _write(self, about: Object, told: _Told, type: str, reason: str, message: str) -> None:  # noqa: A002
-        namespace = namespace_of(about) or "default"
+        if told.count and await self._counted(about, told):
+            return
+        try:
+            await self._create(about, told, type, reason, message)
+        except AlreadyExists:
+            told.count = 1    # ours: the name has our moment in it. The answer to an earlier try was lost.
+            await self._counted(about, told)
+
+    async def _counted(self, about: Object, told: _Told) -> bool:
+        """Count an Event up; False if the server has forgotten it, so that it begins again."""
+        news = {"count": told.count + 1, "lastTimestamp": timestamp(self._clock.now())}
+        try:
+            await self._client.patch(EVENTS, told.name, _place(about), news)
+        except NotFound:
+            told.count = 0
+            return False
+        told.count += 1
+        return True
+
+    async def _create(self, about: Object, told: _Told, type: str, reason: str, message: str) -> None:  # noqa: A002
         now = timestamp(self._clock.now())
-        if told.count:
-            try:
-                await self._client.patch(
-                    EVENTS, told.name, namespace, {"count": told.count + 1, "lastTimestamp": now}
-                )
-            except NotFound:
-                told.count = 0    # its time was over; begin again
-            else:
-                told.count += 1
-                return
         event: Object = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": told.name, "namespace": namespace},
+            "metadata": {"name": told.name, "namespace": _place(about)},
             "involvedObject": _reference(about),
             "type": type,
             "reason": reason,
@@ -98,6 +107,11 @@ class Recorder:
         seed = "\0".join((*same, self._component, micro_timestamp(self._clock.now())))
         tail = hashlib.blake2b(seed.encode(), digest_size=8).hexdigest()
         return f"{name_of(about)[: LONGEST_NAME - len(tail) - 1].rstrip('.-')}.{tail}"
+
+
+def _place(about: Object) -> str:
+    """The namespace of an object's Events; those of nodes and the like are where kubectl looks for them."""
+    return namespace_of(about) or "default"
 
 
 def _reference(about: Object) -> Object:
