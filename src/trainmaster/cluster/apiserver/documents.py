@@ -1,0 +1,122 @@
+"""Answers that are about the server and not about objects: discovery, OpenAPI, version, health."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from trainmaster.api.meta import Object
+from trainmaster.cluster.apiserver import discovery, failures, negotiation, openapi
+from trainmaster.cluster.apiserver.catalog import Catalog
+from trainmaster.kube.transport import Request, Response
+
+HEALTH = frozenset({"healthz", "livez", "readyz"})
+_NOT_FOUND = Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+# A document under its hash never changes.
+_FOREVER = {"Cache-Control": "public, immutable", "Expires": "Thu, 31 Dec 2099 23:59:59 GMT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What /version says. The Kubernetes release whose API we speak; some clients refuse others than they know."""
+
+    major: str = "1"
+    minor: str = "34"
+    git_version: str = "v1.34.0+trainmaster"
+    git_commit: str = ""
+    build_date: str = "1970-01-01T00:00:00Z"
+
+    def document(self) -> Object:
+        return {"major": self.major, "minor": self.minor, "gitVersion": self.git_version, "gitCommit": self.git_commit,
+                "gitTreeState": "clean", "buildDate": self.build_date, "goVersion": "", "compiler": "cpython",
+                "platform": "linux/amd64"}
+
+
+class Documents:
+    """Built when asked for, kept until the catalog changes."""
+
+    def __init__(self, catalog: Catalog, version: Version) -> None:
+        self._catalog = catalog
+        self._version = version
+        self._made: dict[str, bytes] = {}
+        self._generation = -1
+
+    def answer(self, request: Request, parts: tuple[str, ...]) -> Response:
+        """Raises Failure 405 or 406."""
+        if request.method not in {"GET", "HEAD"}:
+            raise failures.method_not_allowed()
+        match parts:
+            case (name, *_) if name in HEALTH:
+                return Response(200, {"Content-Type": "text/plain; charset=utf-8"}, b"ok")
+            case ("version",):
+                return _json(orjson.dumps(self._version.document()))
+            case ("openapi", "v2"):
+                return self._openapi_2(request)
+            case ("openapi", "v3"):
+                return self._made_once("v3", lambda: openapi.index(self._catalog), request, "text/plain; charset=utf-8")
+            case ("openapi", "v3", *rest):
+                place = "/".join(rest)
+                return self._made_once(place, lambda: openapi.document(self._catalog, place, self._version.git_version),
+                                       request, negotiation.JSON, _FOREVER)
+            case ():
+                return _json(orjson.dumps({"paths": self._paths()}))
+            case _:
+                return self._discovery(request, parts)
+
+    def _discovery(self, request: Request, parts: tuple[str, ...]) -> Response:
+        accept = request.headers.get("accept", "")
+        match parts:
+            case ("api",) | ("apis",):
+                core = parts == ("api",)
+                version = discovery.aggregated_version(negotiation.clauses(accept))
+                if version:
+                    media = f"application/json;g=apidiscovery.k8s.io;v={version};as={discovery.AGGREGATED}"
+                    return self._made_once(f"{parts[0]} {version}",
+                                           lambda: discovery.aggregated(self._catalog, version, core=core),
+                                           request, media, {"Vary": "Accept"})
+                negotiation.wanted(accept, tables=False)
+                return _json(orjson.dumps(discovery.core_versions() if core else discovery.group_list(self._catalog)),
+                             {"Vary": "Accept"})
+            case ("apis", group):
+                found = discovery.group(self._catalog, group)
+            case ("api", version):
+                found = discovery.resource_list(self._catalog, "", version)
+            case ("apis", group, version):
+                found = discovery.resource_list(self._catalog, group, version)
+            case _:
+                found = None
+        if found is None:
+            return _NOT_FOUND
+        negotiation.wanted(accept, tables=False)
+        return _json(orjson.dumps(found))
+
+    def _openapi_2(self, request: Request) -> Response:
+        negotiation.wanted(request.headers.get("accept", ""), tables=False)      # protobuf alone: 406, for now
+        return self._made_once("v2", lambda: openapi.version_2(self._catalog, self._version.git_version), request,
+                               negotiation.JSON)
+
+    def _made_once(self, name: str, make: Callable[[], Object | None], request: Request, media: str,
+                   headers: dict[str, str] | None = None) -> Response:
+        if self._generation != self._catalog.generation:
+            self._made.clear()
+            self._generation = self._catalog.generation
+        body = self._made.get(name)
+        if body is None:
+            document = make()
+            if document is None:
+                return _NOT_FOUND
+            body = self._made[name] = orjson.dumps(document)
+        tag = f'"{openapi.etag(body)}"'
+        told = {"Content-Type": media, "ETag": tag, **(headers or {})}
+        if request.headers.get("if-none-match", "") == tag:
+            return Response(304, {key: value for key, value in told.items() if key != "Content-Type"})
+        return Response(200, told, body)
+
+    def _paths(self) -> list[str]:
+        served = [f"/apis/{each.name}" if each.group else f"/api/{each.version}" for each in self._catalog.versions()]
+        ours = ["/api", "/apis", *(f"/{name}" for name in HEALTH), "/openapi/v2", "/openapi/v3", "/version"]
+        return sorted([*ours, *served])
+
+
+def _json(body: bytes, headers: dict[str, str] | None = None) -> Response:
+    return Response(200, {"Content-Type": negotiation.JSON, **(headers or {})}, body)

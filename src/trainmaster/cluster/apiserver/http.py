@@ -1,0 +1,124 @@
+"""The server on a socket: TLS, bearer tokens, limits; everything else is `server.ApiServer.handle`.
+
+aiohttp's low-level server without its application layer: routing and errors are ours already. A body is read with a
+limit and a time, an answer written with a time, so that a client that stalls costs a connection and nothing else.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from trainmaster.cluster.apiserver import bodies, failures
+from trainmaster.cluster.apiserver.auth import ANONYMOUS_GROUP, Identity
+from trainmaster.cluster.apiserver.documents import HEALTH
+from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
+from trainmaster.cluster.apiserver.server import ApiServer, refusal
+from trainmaster.cluster.apiserver.streaming import Streaming
+from trainmaster.kube.transport import Request, Response
+
+# Seconds a client has to send its body, and to take the next piece of a stream.
+SLOWEST_BODY = 30.0
+SLOWEST_READER = 60.0
+LONGEST_LINE = LONGEST_QUERY + 8192
+LONGEST_HEADER = 16 * 1024
+
+ANONYMOUS = Identity("system:anonymous", (ANONYMOUS_GROUP,))
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A server that accepts connections."""
+
+    port: int
+    runner: web.ServerRunner
+
+    async def stop(self) -> None:
+        """Accept nothing more, end what is open."""
+        await self.runner.cleanup()
+
+
+async def serve(server: ApiServer, ssl_context: ssl.SSLContext, host: str = "127.0.0.1", port: int = 0) -> Listening:
+    """Listen. Raises OSError when the address is taken."""
+    front = web.Server(_Front(server).answer, access_log=None, handler_cancellation=True, tcp_keepalive=True,
+                       max_line_size=LONGEST_LINE, max_field_size=LONGEST_HEADER)
+    runner = web.ServerRunner(front, shutdown_timeout=1.0)
+    await runner.setup()
+    site = web.TCPSite(runner, host, port, ssl_context=ssl_context)
+    await site.start()
+    return Listening(runner.addresses[0][1], runner)
+
+
+class _Front:
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+
+    async def answer(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        path = incoming.rel_url.raw_path
+        who = self._server.tokens.identify(incoming.headers.get("Authorization", ""))
+        if who is None and path.strip("/").partition("/")[0] in HEALTH:
+            who = ANONYMOUS
+        if who is None:
+            return _whole(refusal(failures.unauthorized()))
+        try:
+            body = await _body(incoming)
+        except failures.Failure as failure:
+            return _whole(refusal(failure), close=True)
+        headers = {name.lower(): value for name, value in incoming.headers.items()}
+        request = Request(incoming.method, path, tuple(incoming.rel_url.query.items()), headers, body)
+        found = await self._server.handle(request, who)
+        if isinstance(found, Streaming):
+            return await _streamed(incoming, found)
+        return _whole(found)
+
+
+async def _body(incoming: web.BaseRequest) -> bytes:
+    """Raises Failure 413 or 408."""
+    if not incoming.body_exists:
+        return b""
+    if (incoming.content_length or 0) > bodies.MOST_BYTES:
+        raise failures.too_large(bodies.MOST_BYTES)
+    found = bytearray()
+    try:
+        async with asyncio.timeout(SLOWEST_BODY):
+            async for chunk in incoming.content.iter_any():
+                found += chunk
+                if len(found) > bodies.MOST_BYTES:
+                    raise failures.too_large(bodies.MOST_BYTES)
+    except TimeoutError as error:
+        raise failures.Failure(408, "Timeout", "the body of the request did not arrive in time") from error
+    return bytes(found)
+
+
+def _whole(answer: Response, *, close: bool = False) -> web.StreamResponse:
+    response = web.Response(status=answer.status, body=answer.body, headers=_headers(answer.headers))
+    if close:
+        response.force_close()
+    return response
+
+
+async def _streamed(incoming: web.BaseRequest, stream: Streaming) -> web.StreamResponse:
+    response = web.StreamResponse(status=stream.status, headers=_headers(stream.headers))
+    response.enable_chunked_encoding()
+    try:
+        async with asyncio.timeout(SLOWEST_READER):
+            await response.prepare(incoming)
+        async for chunk in stream.chunks():
+            async with asyncio.timeout(SLOWEST_READER):
+                await response.write(chunk)
+        with suppress(ConnectionError):
+            await response.write_eof()
+    except (ConnectionError, TimeoutError):
+        response.force_close()
+        if incoming.transport is not None:
+            incoming.transport.abort()
+    finally:
+        await stream.close()
+    return response
+
+
+def _headers(found: Mapping[str, str]) -> dict[str, str]:
+    return {"Cache-Control": "no-cache, private", **found}

@@ -1,0 +1,162 @@
+"""What the server must know about one kind to serve it: where it lives, what it may be called, its defaults and rules.
+
+Built-in kinds are rows of a table of these (`kinds`); a custom resource becomes one when its definition is installed
+(`definitions`). Everything else in the server works on `Kind` and does not ask which of the two it has.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+import orjson
+
+from trainmaster.api.meta import Json, Object, Resource
+from trainmaster.cluster.apiserver import names
+from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.shapes import Shape
+
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+SUB_VERBS = ("get", "patch", "update")
+
+# Finalizers that the garbage collector works through.
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """A part of an object with verbs of its own, as discovery tells it."""
+
+    name: str
+    kind: str
+    verbs: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of `kubectl get`."""
+
+    name: str
+    value: Callable[[Object], Json]
+    type: str = "string"
+    format: str = ""
+    priority: int = 0                  # above 0: only with -o wide
+    description: str = ""
+
+
+class Schema(Protocol):
+    """How objects of a custom kind are cleaned, completed and checked; built-in kinds have functions instead."""
+
+    document: Object
+
+    def settle(self, thing: Object) -> list[str]:
+        """Drop what the schema does not know, fill in defaults; the paths that were dropped."""
+        ...
+
+    def check(self, thing: Object, old: Object | None) -> Iterable[Cause]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where a custom kind keeps its replica counts."""
+
+    spec: tuple[str, ...]
+    status: tuple[str, ...]
+    selector: tuple[str, ...] = ()
+
+
+def _nothing(_thing: Object) -> None:
+    """A kind without defaults."""
+
+
+def _no_rules(_thing: Object, _old: Object | None) -> Iterable[Cause]:
+    return ()
+
+
+def _carries_nothing(_thing: Object, _old: Object) -> None:
+    """A kind whose updates may replace everything."""
+
+
+def _no_grace(_thing: Object, _asked: int | None) -> int:
+    return 0
+
+
+def _ends_as_is(thing: Object, _now: datetime) -> Object:
+    return thing
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind in one version."""
+
+    resource: Resource
+    short: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    singular: str = ""
+    list_kind: str = ""
+    naming: Callable[[str], names.Faults] = names.subdomain
+    status: bool = False                      # has a status subresource: spec and status are written separately
+    keeps_status: bool = False                # takes the status that comes with a creation
+    generation: bool = False                  # counts changes of what is not metadata or status
+    unconditional: bool = True                # PUT without a resourceVersion replaces whatever is there
+    custom: bool = False
+    answers_object: bool = False              # a deletion is answered with the object and not with a Status
+    subresources: tuple[Subresource, ...] = ()    # besides status
+    selectable: tuple[str, ...] = ()
+    shape: Shape = field(default_factory=dict)
+    begin: Callable[[Object], None] = _nothing     # at creation, before the defaults
+    defaults: Callable[[Object], None] = _nothing
+    carry: Callable[[Object, Object], None] = _carries_nothing    # what an update takes over from the old object
+    grace: Callable[[Object, int | None], int] = _no_grace        # seconds an object gets when it is deleted
+    ending: Callable[[Object, datetime], Object] = _ends_as_is    # the object when its deletion begins
+    content_finalizers: bool = False          # `spec.finalizers` hold it too
+    rules: Callable[[Object, Object | None], Iterable[Cause]] = _no_rules
+    columns: Sequence[Column] = ()
+    schema: Schema | None = None
+    scale: Scale | None = None
+    warning: str = ""                         # sent with every answer: a deprecated version
+    head: bytes = field(init=False, repr=False)
+    prefix: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        pair = orjson.dumps({"apiVersion": self.resource.api_version, "kind": self.resource.kind})
+        object.__setattr__(self, "head", pair[:-1] + b",")
+        object.__setattr__(self, "prefix", f"/{self.resource.group or 'core'}/{self.resource.plural}/")
+        object.__setattr__(self, "singular", self.singular or self.resource.kind.lower())
+        object.__setattr__(self, "list_kind", self.list_kind or f"{self.resource.kind}List")
+
+    def under(self, namespace: str) -> str:
+        """The prefix of the keys of all objects, or of those of one namespace."""
+        return f"{self.prefix}{namespace}/" if namespace else self.prefix
+
+    def key(self, namespace: str, name: str) -> str:
+        return f"{self.prefix}{namespace}/{name}" if self.resource.namespaced else f"{self.prefix}{name}"
+
+    def present(self, value: bytes) -> bytes:
+        """Stored bytes as this version's clients see them.
+
+        Every stored object starts with its apiVersion and kind, so that another version of the same kind (conversion
+        changes nothing else) is a matter of another beginning.
+        """
+        if value.startswith(self.head):
+            return value
+        return self.head + value[value.index(b'"metadata"'):]
+
+    def item(self, value: bytes) -> bytes:
+        """The same inside a list, where built-in kinds carry no apiVersion and kind."""
+        if self.custom:
+            return self.present(value)
+        return b"{" + value[len(self.head):]
+
+    def encode(self, thing: Object) -> bytes:
+        """The bytes to store: apiVersion, kind and metadata first, then the rest as it came."""
+        rest = {key: value for key, value in thing.items() if key not in {"apiVersion", "kind", "metadata"}}
+        ordered = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "metadata": thing["metadata"]}
+        return orjson.dumps({**ordered, **rest})
+
+    def subresource(self, name: str) -> Subresource | None:
+        if name == "status" and self.status:
+            return Subresource("status", self.resource.kind, SUB_VERBS)
+        return next((found for found in self.subresources if found.name == name), None)

@@ -1,0 +1,255 @@
+"""The life of an object: what a creation, a change and a deletion make of it. Pure.
+
+The rules that hold for every kind are here: who sets which part of the metadata, that status and spec are written
+apart, when the generation counts up, what finalizers and grace do to a deletion. The shell (`resources`) reads, calls
+these and writes; nothing here knows the store, the clock or HTTP.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from trainmaster.api.meta import Json, Object, moment, timestamp
+from trainmaster.cluster.apiserver import causes, failures, names, shapes
+from trainmaster.cluster.apiserver.bodies import as_object
+from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.kind import FOREGROUND, ORPHAN, Kind
+
+# A generated name is the prefix and five of these: no vowels, nothing that can be misread.
+SUFFIX_SIGNS = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LENGTH = 5
+LONGEST_PREFIX = 63 - SUFFIX_LENGTH
+
+UNCONDITIONAL = Cause("metadata.resourceVersion", "FieldValueInvalid",
+                      "Invalid value: 0x0: must be specified for an update")
+# Ours to write, or no longer written by anyone: what a client sends here is not looked at.
+_DROPPED = ("selfLink", "managedFields")
+_FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+          "generation")
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How a deletion was asked for."""
+
+    grace: int | None = None
+    uid: str = ""
+    revision: str = ""
+    propagation: str = ""                # Background, Foreground, Orphan or "": as the finalizers say
+    dry_run: bool = False
+
+
+def readable(kind: Kind, value: Json) -> tuple[Object, list[str]]:
+    """A body as an object of this kind, and the fields that were dropped. Raises Failure 400 when it cannot be one."""
+    thing = as_object(value)
+    for field, expected in (("apiVersion", kind.resource.api_version), ("kind", kind.resource.kind)):
+        found = thing.get(field)
+        if found and found != expected:
+            what = "API version" if field == "apiVersion" else "kind"
+            raise failures.bad_request(
+                f"the {what} in the data ({found}) does not match the expected {what} ({expected})")
+    meta = thing.get("metadata")
+    if meta is None:
+        meta = thing["metadata"] = {}
+    said = shapes.fault(meta, shapes.METADATA, "metadata") or shapes.fault(thing, kind.shape)
+    if said:
+        raise unreadable(kind, said)
+    unknown = [f"metadata.{field}" for field in meta if field not in shapes.METADATA]
+    thing["metadata"] = {field: found for field, found in meta.items() if found is not None and field in shapes.METADATA
+                         and field not in _DROPPED}
+    thing["apiVersion"], thing["kind"] = kind.resource.api_version, kind.resource.kind
+    if kind.schema is not None:
+        unknown += kind.schema.settle(thing)
+    return thing, unknown
+
+
+def unreadable(kind: Kind, why: str) -> failures.Failure:
+    resource = kind.resource
+    return failures.bad_request(f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+                                f"{resource.kind}: {why}")
+
+
+def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: datetime, uid: str) -> Object:
+    """The object to store for a creation. Raises Failure 400 or 422."""
+    meta = thing["metadata"]
+    if meta.get("resourceVersion"):
+        raise failures.bad_request("resourceVersion should not be set on objects to be created")
+    if meta.get("namespace", namespace) != namespace:
+        raise failures.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request")
+    fixed: Object = {"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": timestamp(now)}
+    if kind.generation:
+        fixed["generation"] = 1
+    kept = {field: value for field, value in meta.items() if field not in _FIXED and field != "resourceVersion"}
+    thing["metadata"] = {**{field: value for field, value in fixed.items() if value}, **kept}
+    if kind.status and not kind.keeps_status:
+        thing.pop("status", None)
+    kind.begin(thing)
+    kind.defaults(thing)
+    _refuse(kind, thing, [*_metadata_faults(kind, thing), *kind.rules(thing, None), *_schema_faults(kind, thing, None)])
+    return thing
+
+
+def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: bool) -> Object:
+    """The object to store for an update of the whole (`part` empty) or of one subresource.
+
+    `conditional`: the caller must name the revision it read. Raises Failure 409 or 422; returns an object equal to
+    `old` when nothing changes.
+    """
+    was, meta = old["metadata"], new["metadata"]
+    for field in ("name", "namespace"):
+        if meta.get(field, was.get(field)) != was.get(field):
+            raise failures.bad_request(f"the {field} of the object ({meta[field]}) does not match the {field} on "
+                                       f"the URL ({was.get(field, '')})")
+    if meta.get("uid", was["uid"]) != was["uid"]:
+        raise failures.conflict(kind.resource, was["name"], _unmet("UID", meta["uid"], was["uid"]))
+    revision = meta.get("resourceVersion") or ""
+    if not revision and conditional:
+        raise failures.invalid(kind.resource, was["name"], [UNCONDITIONAL])
+    if revision and revision != was["resourceVersion"]:
+        raise failures.conflict(kind.resource, was["name"])
+    result = _merged(kind, old, new, part)
+    kept = {field: value for field, value in result["metadata"].items() if field not in _FIXED}
+    fixed = {field: was[field] for field in _FIXED if field in was}
+    result["metadata"] = {**fixed, **kept, "resourceVersion": was["resourceVersion"]}
+    if not part:
+        kind.carry(result, old)
+    if part != "status":
+        kind.defaults(result)
+    _refuse(kind, result, _update_faults(kind, result, old, part))
+    if kind.generation and _spec_of(kind, result) != _spec_of(kind, old):
+        result["metadata"]["generation"] = int(was.get("generation", 0)) + 1
+    return result
+
+
+def finished(kind: Kind, thing: Object) -> bool:
+    """Nothing holds a deleted object any more: it goes with this write."""
+    meta = thing["metadata"]
+    held = meta.get("finalizers") or meta.get("deletionGracePeriodSeconds") or _content(kind, thing)
+    return bool(meta.get("deletionTimestamp")) and not held
+
+
+def ended(kind: Kind, old: Object, options: DeleteOptions, now: datetime) -> Object | None:
+    """The object as a deletion leaves it, or None: it goes at once."""
+    if options.grace is not None and options.grace < 0:
+        raise failures.invalid_kind("DeleteOptions", "", "", [
+            causes.invalid("gracePeriodSeconds", options.grace, "must be greater than or equal to 0")])
+    grace = kind.grace(old, options.grace)
+    if "deletionTimestamp" not in old["metadata"]:
+        old = kind.ending(old, now)
+    meta = dict(old["metadata"])
+    finalizers = _finalizers(meta.get("finalizers") or [], options.propagation)
+    if not finalizers and not grace and not _content(kind, old):
+        return None
+    meta["finalizers"] = finalizers
+    if not finalizers:
+        del meta["finalizers"]
+    if "deletionTimestamp" in meta:
+        left = int(meta.get("deletionGracePeriodSeconds") or 0)
+        if grace < left:       # a second deletion can only hurry
+            meta["deletionTimestamp"] = timestamp(moment(meta["deletionTimestamp"]) - timedelta(seconds=left - grace))
+            meta["deletionGracePeriodSeconds"] = grace
+    else:
+        meta["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
+        meta["deletionGracePeriodSeconds"] = grace
+        if kind.generation:
+            meta["generation"] = int(meta.get("generation", 0)) + 1
+    kept = {**old, "metadata": meta}
+    return None if finished(kind, kept) else kept
+
+
+def precondition(kind: Kind, old: Object, options: DeleteOptions) -> None:
+    """Raises Failure 409 when the object is not the one that was meant."""
+    meta = old["metadata"]
+    for said, wanted, found in (("UID", options.uid, meta["uid"]),
+                                ("ResourceVersion", options.revision, meta["resourceVersion"])):
+        if wanted and wanted != found:
+            raise failures.conflict(kind.resource, meta["name"], _unmet(said, wanted, found))
+
+
+def _content(kind: Kind, thing: Object) -> bool:
+    return kind.content_finalizers and bool((thing.get("spec") or {}).get("finalizers"))
+
+
+def _unmet(what: str, wanted: str, found: str) -> str:
+    return f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+
+
+def _merged(kind: Kind, old: Object, new: Object, part: str) -> Object:
+    """Which of the two objects each part is taken from."""
+    if part == "status":
+        meta = old["metadata"] if kind.custom else {**new["metadata"], "ownerReferences":
+                                                    old["metadata"].get("ownerReferences")}
+        result = {**old, "metadata": {field: value for field, value in meta.items() if value is not None}}
+        result.pop("status", None)
+        return {**result, "status": new["status"]} if "status" in new else result
+    if part:
+        return new
+    result = {field: value for field, value in new.items() if field != "status" or not kind.status}
+    if kind.status and "status" in old:
+        result["status"] = old["status"]
+    return result
+
+
+def _spec_of(kind: Kind, thing: Object) -> Object:
+    """What the generation counts."""
+    apart = {"metadata", "status"} if kind.status else {"metadata"}
+    return {field: value for field, value in thing.items() if field not in apart}
+
+
+def _finalizers(found: list[str], propagation: str) -> list[str]:
+    if not propagation:
+        return found
+    rest = [name for name in found if name not in {FOREGROUND, ORPHAN}]
+    added = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(propagation)
+    return [*rest, added] if added else rest
+
+
+def _refuse(kind: Kind, thing: Object, faults: list[Cause]) -> None:
+    if faults:
+        raise failures.invalid(kind.resource, thing["metadata"].get("name", ""), faults)
+
+
+def _metadata_faults(kind: Kind, thing: Object) -> Iterator[Cause]:
+    meta = thing["metadata"]
+    name = meta.get("name") or ""
+    if not name:
+        yield causes.required("metadata.name", "name or generateName is required")
+    else:
+        yield from names.refused("metadata.name", name, kind.naming(name))
+    yield from _common_faults(meta)
+
+
+def _common_faults(meta: Object) -> Iterator[Cause]:
+    yield from names.labels(meta.get("labels") or {}, "metadata.labels")
+    yield from names.annotations(meta.get("annotations") or {}, "metadata.annotations")
+    for finalizer in meta.get("finalizers") or ():
+        yield from names.refused("metadata.finalizers", finalizer, names.qualified(finalizer))
+    controllers = []
+    for index, owner in enumerate(meta.get("ownerReferences") or ()):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                yield causes.invalid(f"metadata.ownerReferences[{index}].{field}", "", "must not be empty")
+        if owner.get("controller"):
+            controllers.append(owner.get("name"))
+    if len(controllers) > 1:
+        yield causes.invalid("metadata.ownerReferences", controllers,
+                             "Only one reference can have Controller set to true")
+
+
+def _update_faults(kind: Kind, new: Object, old: Object, part: str) -> list[Cause]:
+    found = list(_common_faults(new["metadata"]))
+    if "deletionTimestamp" in old["metadata"]:
+        known = old["metadata"].get("finalizers") or []
+        added = [name for name in new["metadata"].get("finalizers") or () if name not in known]
+        if added:
+            listed = ", ".join(causes.quoted(name) for name in added)
+            found.append(causes.forbidden("metadata.finalizers", "no new finalizers can be added if the object is "
+                                          f"being deleted, found new finalizers []string{{{listed}}}"))
+    if not part:
+        found += kind.rules(new, old)
+    return [*found, *_schema_faults(kind, new, old)]
+
+
+def _schema_faults(kind: Kind, thing: Object, old: Object | None) -> list[Cause]:
+    return [] if kind.schema is None else list(kind.schema.check(thing, old))

@@ -1,0 +1,120 @@
+"""Reading many objects: selectors, pages over one snapshot, and what a resourceVersion in a list means."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+import orjson
+
+from trainmaster.cluster.apiserver import causes, failures
+from trainmaster.cluster.apiserver.forms import Listing
+from trainmaster.cluster.apiserver.kind import Kind
+from trainmaster.cluster.apiserver.routing import Query
+from trainmaster.cluster.apiserver.selectors import Selector
+from trainmaster.cluster.store import Ahead, Compacted, Record, Store
+
+# Objects looked at per step while a selector is searched for the next page.
+STEP = 500
+LONGEST_TOKEN = 4096
+
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list.")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Where the next page begins. At revision -1 it goes on in whatever is there now."""
+
+    revision: int
+    after: str
+
+    def __str__(self) -> str:
+        told = orjson.dumps({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.after})
+        return base64.urlsafe_b64encode(told).decode().rstrip("=")
+
+
+def token(text: str) -> Token:
+    try:
+        if len(text) > LONGEST_TOKEN:
+            raise ValueError("it is too long")
+        told = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        revision, after = told["rv"], told["start"]
+        if not isinstance(revision, int) or isinstance(revision, bool) or not isinstance(after, str):
+            raise TypeError("it has the wrong fields")
+    except (ValueError, TypeError, KeyError, binascii.Error) as error:
+        raise failures.bad_request(f"continue key is not valid: {str(error)[:100]}") from error
+    return Token(revision, after)
+
+
+def read(store: Store, kind: Kind, namespace: str, selector: Selector, query: Query) -> Listing:
+    """One page. Raises Failure 400, 410, 422 or 504."""
+    limit = query.number("limit") or 0
+    going_on = token(query.text("continue")) if query.text("continue") else None
+    at = _moment(store, query, going_on, limit)
+    name, rest = selector.without_name()
+    if name and not at and going_on is None and (namespace or not kind.resource.namespaced):
+        record = store.get(kind.key(namespace, name))
+        found = [record.value] if record is not None and _matches(rest, record) else []
+        return Listing(found, store.revision)
+    prefix = kind.under(namespace)
+    revision = at or store.revision
+    try:
+        return _page(store, prefix, selector, limit, revision, at, prefix + going_on.after if going_on else "")
+    except Compacted as error:
+        if going_on is not None:
+            raise failures.expired(_TOO_OLD, more=str(Token(-1, going_on.after))) from error
+        raise failures.expired("The resourceVersion for the provided list is too old.") from error
+    except Ahead as error:
+        raise failures.ahead_of_time(at, store.revision) from error
+
+
+def _page(store: Store, prefix: str, selector: Selector, limit: int, revision: int, at: int, after: str) -> Listing:
+    if not limit:
+        all_of_it = store.scan(prefix, after=after, at=at)
+        return Listing([each.value for each in all_of_it if _matches(selector, each)], revision)
+    found: list[Record] = []
+    while True:
+        # One more than wanted says whether there is a next page.
+        step = store.scan(prefix, after=after, at=at, limit=STEP if selector else limit + 1)
+        found += [each for each in step if _matches(selector, each)]
+        if len(found) > limit:
+            kept = found[:limit]
+            left = None if selector else store.count(prefix, after=kept[-1].key, at=at)
+            more = str(Token(revision, kept[-1].key.removeprefix(prefix)))
+            return Listing([each.value for each in kept], revision, more, left)
+        if len(step) < (STEP if selector else limit + 1):
+            return Listing([each.value for each in found], revision)
+        after = step[-1].key
+
+
+def _matches(selector: Selector, record: Record) -> bool:
+    return not selector or selector.holds(orjson.loads(record.value))
+
+
+def _moment(store: Store, query: Query, going_on: Token | None, limit: int) -> int:
+    """The revision to read at; 0 is now."""
+    given, match = query.text("resourceVersion"), query.text("resourceVersionMatch")
+    if match not in {"", "Exact", "NotOlderThan"}:
+        raise _option(causes.unsupported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
+    if match and not given:
+        raise _option(causes.forbidden("resourceVersionMatch",
+                                       "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    revision = query.number("resourceVersion") or 0
+    if going_on is not None:
+        if revision:
+            raise failures.bad_request("specifying resource version is not allowed when using continue")
+        return max(0, going_on.revision)
+    if match == "Exact" and not revision:
+        raise _option(causes.forbidden("resourceVersionMatch",
+                                       'resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'))
+    if revision > store.revision:
+        raise failures.ahead_of_time(revision, store.revision)
+    # Without a match, a page of a revision means exactly that revision, as it did before there were matches.
+    return revision if match == "Exact" or (limit and not match) else 0
+
+
+def _option(cause: causes.Cause) -> failures.Failure:
+    return failures.invalid_kind("ListOptions", "meta.k8s.io", "", [cause])

@@ -1,0 +1,81 @@
+"""The log of a container, passed on from the node that runs it, chunk by chunk."""
+
+from collections.abc import AsyncGenerator, Callable
+
+import orjson
+
+from trainmaster.api.meta import Object
+from trainmaster.cluster.apiserver import failures
+from trainmaster.cluster.apiserver.routing import Query
+from trainmaster.cluster.apiserver.streaming import Streaming
+from trainmaster.kube.errors import Unreachable
+from trainmaster.kube.transport import Request, Stream, Transport
+
+# What a node says instead of a log is short; more than this is not read.
+MOST_SAID = 4096
+_OPTIONS = ("follow", "previous", "sinceSeconds", "sinceTime", "timestamps", "tailLines", "limitBytes", "stream")
+
+
+async def log(pod: Object, query: Query, node: Callable[[str], Transport] | None) -> Streaming:
+    """The log of a container, straight from the node that runs it. Raises Failure 400, 404 or 503."""
+    meta, spec = pod["metadata"], pod.get("spec") or {}
+    container = _container(pod, query.text("container"))
+    if not spec.get("nodeName"):
+        raise failures.bad_request(f"pod {meta['name']} does not have a host assigned")
+    if node is None:
+        raise failures.unavailable("this server has no way to reach a node")
+    path = f"/containerLogs/{meta['namespace']}/{meta['name']}/{container}"
+    asked = [(name, value) for name, value in query.pairs if name in _OPTIONS]
+    try:
+        stream = await node(spec["nodeName"]).open(Request("GET", path, asked))
+    except Unreachable as error:
+        raise failures.unavailable(f"node {spec['nodeName']} cannot be reached: {str(error)[:200]}") from error
+    if stream.status != 200:
+        raise await _complaint(stream)
+    return Streaming(200, {"Content-Type": "text/plain"}, _passed_on(stream), stream.close)
+
+
+def _container(pod: Object, wanted: str) -> str:
+    spec, name = pod.get("spec") or {}, pod["metadata"]["name"]
+    found = [str(each.get("name")) for field in ("containers", "initContainers", "ephemeralContainers")
+             for each in spec.get(field) or ()]
+    if not wanted:
+        preferred = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container", "")
+        main = [str(each.get("name")) for each in spec.get("containers") or ()]
+        if len(main) == 1 or preferred in main:
+            return preferred if preferred in main else main[0]
+        raise failures.bad_request(f"a container name must be specified for pod {name}, choose one of: "
+                                   f"[{' '.join(found)}]")
+    if wanted not in found:
+        raise failures.bad_request(f"container {wanted} is not valid for pod {name}")
+    return wanted
+
+
+async def _complaint(stream: Stream) -> failures.Failure:
+    said = b""
+    try:
+        async for chunk in stream.chunks():
+            said += chunk
+            if len(said) > MOST_SAID:
+                break
+    except Unreachable:
+        said = said or b"the node broke off its answer"
+    finally:
+        await stream.close()
+    try:
+        message = str(orjson.loads(said)["message"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        message = said.decode("utf-8", "replace").strip()
+    code = stream.status if 400 <= stream.status < 500 else 503
+    reason = {400: "BadRequest", 404: "NotFound"}.get(code, "ServiceUnavailable" if code == 503 else "")
+    return failures.Failure(code, reason, message[:MOST_SAID])
+
+
+async def _passed_on(stream: Stream) -> AsyncGenerator[bytes, None]:
+    try:
+        async for chunk in stream.chunks():
+            yield chunk
+    except Unreachable:
+        return                       # the node went away: the log ends here, as it does on a real cluster
+    finally:
+        await stream.close()

@@ -1,0 +1,135 @@
+"""What names, labels and keys may look like, with the texts Kubernetes refuses them with."""
+
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from trainmaster.api.meta import Json
+from trainmaster.cluster.apiserver import causes
+from trainmaster.cluster.apiserver.causes import Cause
+
+Faults: TypeAlias = list[str]
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = rf"({_QUALIFIED})?"
+_DATA_KEY = r"[-._a-zA-Z0-9]+"
+_ENV_NAME = r"[ -<>-~]+"
+_PORT_NAME = r"[-a-z0-9]+"
+
+_CACHE = {pattern: re.compile(pattern) for pattern in (
+    _LABEL, _SUBDOMAIN, _LABEL_1035, _QUALIFIED, _LABEL_VALUE, _DATA_KEY, _ENV_NAME, _PORT_NAME)}
+
+ANNOTATIONS_SIZE = 256 * 1024
+MOST_MATCHED = 1024
+
+
+def label(name: str) -> Faults:
+    return _length(name, 63) + _match(
+        name, _LABEL, "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
+        "start and end with an alphanumeric character", "my-name", "123-abc")
+
+
+def subdomain(name: str) -> Faults:
+    return _length(name, 253) + _match(
+        name, _SUBDOMAIN, "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+        "'.', and must start and end with an alphanumeric character", "example.com")
+
+
+def label_1035(name: str) -> Faults:
+    return _length(name, 63) + _match(
+        name, _LABEL_1035, "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+        "alphabetic character, and end with an alphanumeric character", "my-name", "abc-123")
+
+
+def path_segment(name: str) -> Faults:
+    """The loosest rule: whatever can stand in a URL path."""
+    if name in {".", ".."}:
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{sign}'" for sign in "/%" if sign in name] + _length(name, 253)
+
+
+def label_value(value: str) -> Faults:
+    return _length(value, 63) + _match(
+        value, _LABEL_VALUE, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+        "'.', and must start and end with an alphanumeric character", "MyValue", "my_value", "12345")
+
+
+def qualified(key: str) -> Faults:
+    """A key of a label or annotation: an optional DNS prefix, a slash, a name."""
+    prefix, slash, name = key.rpartition("/")
+    found: Faults = []
+    if slash and not prefix:
+        found.append("prefix part must be non-empty")
+    elif slash:
+        found += [f"prefix part {fault}" for fault in subdomain(prefix)]
+    if not name:
+        return [*found, "name part must be non-empty"]
+    return found + [f"name part {fault}" for fault in _length(name, 63)] + _match(
+        name, _QUALIFIED, "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+        "with an alphanumeric character", "MyName", "my.name", "123-abc")
+
+
+def data_key(key: str) -> Faults:
+    """A key of a ConfigMap or Secret; it becomes a file name."""
+    if key in {".", ".."}:
+        return [f"must not be '{key}'"]
+    if key.startswith(".."):
+        return ["must not start with '..'"]
+    return _length(key, 253) + _match(
+        key, _DATA_KEY, "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+        "key.name", "KEY_NAME", "key-name")
+
+
+def env_name(name: str) -> Faults:
+    if _CACHE[_ENV_NAME].fullmatch(name):
+        return []
+    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+def port_name(name: str) -> Faults:
+    found = _length(name, 15)
+    if not _CACHE[_PORT_NAME].fullmatch(name):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if "--" in name:
+        found.append("must not contain consecutive hyphens")
+    if not any(sign.isalpha() for sign in name):
+        found.append("must contain at least one letter (a-z)")
+    if name.startswith("-") or name.endswith("-"):
+        found.append("must not begin or end with a hyphen")
+    return found
+
+
+def labels(found: dict[str, str], field: str) -> Iterator[Cause]:
+    for key, value in found.items():
+        for fault in qualified(key):
+            yield causes.invalid(field, key, fault)
+        for fault in label_value(value):
+            yield causes.invalid(field, value, fault)
+
+
+def annotations(found: dict[str, str], field: str) -> Iterator[Cause]:
+    for key in found:
+        for fault in qualified(key.lower()):
+            yield causes.invalid(field, key, fault)
+    if sum(len(key) + len(value) for key, value in found.items()) > ANNOTATIONS_SIZE:
+        yield causes.too_long(field, ANNOTATIONS_SIZE)
+
+
+def refused(field: str, value: Json, faults: Faults) -> Iterator[Cause]:
+    for fault in faults:
+        yield causes.invalid(field, value, fault)
+
+
+def _length(text: str, most: int) -> Faults:
+    return [f"must be no more than {most} bytes"] if len(text.encode("utf-8", "replace")) > most else []
+
+
+def _match(text: str, pattern: str, rule: str, *examples: str) -> Faults:
+    # What is far too long is refused for its length; matching it could take quadratic time.
+    if len(text) <= MOST_MATCHED and _CACHE[pattern].fullmatch(text):
+        return []
+    told = ",  or ".join(f"'{example}'" for example in examples)
+    return [f"{rule} (e.g. {told}, regex used for validation is '{pattern}')"]

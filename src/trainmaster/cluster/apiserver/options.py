@@ -1,0 +1,60 @@
+"""How a request wants to be carried out: dry runs, deletions, what to do about unknown fields."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmaster.api.meta import Json
+from trainmaster.cluster.apiserver import causes, failures, shapes
+from trainmaster.cluster.apiserver.bodies import as_object
+from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
+from trainmaster.cluster.apiserver.routing import Query
+
+VALIDATIONS = ("Ignore", "Strict", "Warn")
+PROPAGATIONS = ("Background", "Foreground", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a write was asked for."""
+
+    dry_run: bool = False
+    validation: str = "Warn"             # fieldValidation: Ignore, Warn or Strict
+
+
+def write_options(query: Query) -> Options:
+    """Raises Failure 422."""
+    validation = query.text("fieldValidation") or "Warn"
+    if validation not in VALIDATIONS:
+        raise _refused(causes.unsupported("fieldValidation", validation, VALIDATIONS))
+    return Options(dry_run(query.all("dryRun")), validation)
+
+
+def delete_options(body: Json, query: Query) -> DeleteOptions:
+    """Options of a deletion, from the body or, where that says nothing, from the query. Raises Failure 400 or 422."""
+    given = as_object(body) if body is not None else {}
+    if said := shapes.fault(given, shapes.DELETE_OPTIONS):
+        raise failures.bad_request(f"DeleteOptions: {said}")
+    found = given.get("gracePeriodSeconds")
+    grace: int | None = query.number("gracePeriodSeconds") if found is None else int(found)
+    propagation = given.get("propagationPolicy") or query.text("propagationPolicy")
+    orphan = given.get("orphanDependents")
+    if orphan is None and query.text("orphanDependents"):
+        orphan = query.flag("orphanDependents")
+    if propagation not in {"", "Background", "Foreground", "Orphan"}:
+        raise _refused(causes.unsupported("propagationPolicy", propagation, PROPAGATIONS))
+    if not propagation and orphan is not None:
+        propagation = "Orphan" if orphan else "Background"
+    before = given.get("preconditions") or {}
+    dry = dry_run([*(given.get("dryRun") or ()), *query.all("dryRun")])
+    return DeleteOptions(grace, before.get("uid") or "", before.get("resourceVersion") or "", propagation, dry)
+
+
+def dry_run(given: Sequence[str]) -> bool:
+    wanted = [value for value in given if value]
+    if any(value != "All" for value in wanted):
+        raise _refused(causes.unsupported("dryRun", wanted, ("All",)))
+    return bool(wanted)
+
+
+def _refused(cause: causes.Cause) -> failures.Failure:
+    return failures.invalid_kind("Options", "meta.k8s.io", "", [cause])

@@ -1,0 +1,136 @@
+"""Subresources that are more than a slice of the object: binding, eviction, scale, finalize. Pure.
+
+Each becomes an edit, a function from the newest state of the object to the next one, which `resources` carries out.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainmaster.api.meta import Json, Object, Resource, timestamp
+from trainmaster.cluster.apiserver import causes, failures, lifecycle, shapes
+from trainmaster.cluster.apiserver.bodies import as_object
+from trainmaster.cluster.apiserver.kind import Kind
+from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
+from trainmaster.cluster.apiserver.options import delete_options
+from trainmaster.cluster.apiserver.routing import Query
+
+BINDING = Resource("", "v1", "pods/binding", "Binding")
+SUCCESS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A pod gets its node, once."""
+
+    pod: str
+    node: str
+    uid: str
+    annotations: Object
+    now: datetime
+
+    def __call__(self, pod: Object) -> Object:
+        spec, meta = pod.setdefault("spec", {}), pod["metadata"]
+        if self.uid and self.uid != meta["uid"]:
+            raise failures.conflict(BINDING, self.pod, f"Precondition failed: UID in precondition: {self.uid}, UID in "
+                                                       f"object meta: {meta['uid']}")
+        if meta.get("deletionTimestamp"):
+            raise failures.conflict(BINDING, self.pod, f"pod {self.pod} is being deleted, cannot be assigned to a host")
+        if spec.get("nodeName"):
+            raise failures.conflict(BINDING, self.pod,
+                                    f'pod {self.pod} is already assigned to node "{spec["nodeName"]}"')
+        spec["nodeName"] = self.node
+        if self.annotations:
+            meta["annotations"] = {**(meta.get("annotations") or {}), **self.annotations}
+        status = pod.setdefault("status", {})
+        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None,
+                     "lastTransitionTime": timestamp(self.now)}
+        others = [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]
+        status["conditions"] = [*others, scheduled]
+        return pod
+
+
+def binding(body: Json, name: str, now: datetime) -> Bind:
+    """Read a Binding. Raises Failure 400 or 422."""
+    thing = as_object(body)
+    said = shapes.fault(thing, shapes.BINDING) or shapes.fault(thing.get("metadata") or {}, shapes.METADATA, "metadata")
+    if said:
+        raise failures.bad_request(said)
+    meta, target = thing.get("metadata") or {}, thing.get("target") or {}
+    pod = name or meta.get("name") or ""
+    if meta.get("name", pod) != pod:
+        raise failures.bad_request(
+            f"the name of the object ({meta['name']}) does not match the name on the URL ({pod})")
+    if target.get("kind", "Node") not in {"Node", ""} or not target.get("name"):
+        raise failures.bad_request("the target of a binding is a Node with a name")
+    return Bind(pod, target["name"], meta.get("uid") or "", meta.get("annotations") or {}, now)
+
+
+def eviction(body: Json, name: str) -> DeleteOptions:
+    """Read an Eviction; without disruption budgets it is a deletion."""
+    thing = as_object(body)
+    if (as_object(thing.get("metadata") or {})).get("name", name) != name:
+        raise failures.bad_request("the name of the eviction does not match the name on the URL")
+    return delete_options(thing.get("deleteOptions") or {}, Query(()))
+
+
+def finalized(kind: Kind, body: Json) -> Callable[[Object], Object]:
+    """PUT namespaces/NAME/finalize: only `spec.finalizers` is taken from the body."""
+    new, _ = lifecycle.readable(kind, body)
+
+    def edit(newest: Object) -> Object:
+        revision = new["metadata"].get("resourceVersion")
+        if revision:
+            newest["metadata"]["resourceVersion"] = revision
+        newest["spec"] = {"finalizers": list((new.get("spec") or {}).get("finalizers") or ())}
+        return newest
+
+    return edit
+
+
+def scale_of(kind: Kind, thing: Object) -> Object:
+    """The Scale of a custom object. Raises Failure 500 as the real server does when the count is not there."""
+    assert kind.scale is not None
+    wanted = _at(thing, kind.scale.spec)
+    if not isinstance(wanted, int):
+        raise failures.internal(f"the spec replicas field \".{'.'.join(kind.scale.spec)}\" does not exist")
+    found, meta = _at(thing, kind.scale.status), thing["metadata"]
+    status: Object = {"replicas": found if isinstance(found, int) else 0}
+    if isinstance(selector := _at(thing, kind.scale.selector), str) and kind.scale.selector:
+        status["selector"] = selector
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1",
+            "metadata": {field: meta[field] for field in kept if field in meta},
+            "spec": {"replicas": wanted}, "status": status}
+
+
+def scaled(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object], Object]:
+    """An edit of the object that makes its Scale what `change` makes of the present one."""
+    assert kind.scale is not None
+    path = kind.scale.spec
+
+    def edit(newest: Object) -> Object:
+        scale = as_object(change(scale_of(kind, newest)))
+        if said := shapes.fault(scale, shapes.SCALE):
+            raise failures.bad_request(f"Scale: {said}")
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        if replicas < 0:
+            raise failures.invalid_kind("Scale", "autoscaling", newest["metadata"]["name"], [
+                causes.invalid("spec.replicas", replicas, "should be a non-negative integer")])
+        revision = (scale.get("metadata") or {}).get("resourceVersion")
+        if isinstance(revision, str) and revision:
+            newest["metadata"]["resourceVersion"] = revision
+        inner = newest
+        for part in path[:-1]:
+            inner = inner.setdefault(part, {})
+        inner[path[-1]] = replicas
+        return newest
+
+    return edit
+
+
+def _at(thing: Object, path: Sequence[str]) -> Json:
+    found: Json = thing
+    for part in path:
+        found = found.get(part) if isinstance(found, dict) else None
+    return found

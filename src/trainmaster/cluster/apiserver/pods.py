@@ -1,0 +1,260 @@
+"""Pods: what is filled in when one is created, and what is refused.
+
+Defaults and rules are those that clients, the scheduler and the node rely on. Fields nobody here reads pass through.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from trainmaster.api import quantity
+from trainmaster.api.meta import Object
+from trainmaster.cluster.apiserver import causes, names
+from trainmaster.cluster.apiserver.causes import Cause
+
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
+DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+PROTOCOLS = ("TCP", "UDP", "SCTP")
+QOS_RESOURCES = ("cpu", "memory")
+GRACE = 30
+
+_CONTAINER_DEFAULTS: Object = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_PROBE_DEFAULTS: Object = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_SPEC_DEFAULTS: Object = {
+    "restartPolicy": "Always", "terminationGracePeriodSeconds": GRACE, "dnsPolicy": "ClusterFirst",
+    "serviceAccountName": "default", "schedulerName": "default-scheduler", "priority": 0, "enableServiceLinks": True,
+    "preemptionPolicy": "PreemptLowerPriority",
+}
+# Kinds of volume source that carry file modes: rw-r--r--.
+_WITH_MODES = ("configMap", "secret", "projected", "downwardAPI")
+_MODE = 0o644
+# How long a pod stays on a node that is not ready or cannot be reached, in seconds.
+_LINGER = 300
+_LINGERS_ON = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+_MAY_CHANGE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")
+
+
+def begin(pod: Object) -> None:
+    """A new pod is Pending, whatever status it was sent with."""
+    spec = pod.setdefault("spec", {})
+    pod["status"] = {"phase": "Pending"}
+    tolerations = spec.setdefault("tolerations", [])
+    tolerated = {item.get("key") for item in tolerations if item.get("effect", "NoExecute") == "NoExecute"}
+    if not tolerated & {None, ""}:
+        tolerations += [
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _LINGER}
+            for key in _LINGERS_ON if key not in tolerated]
+
+
+def defaults(pod: Object) -> None:
+    spec = pod.setdefault("spec", {})
+    for name, value in _SPEC_DEFAULTS.items():
+        spec.setdefault(name, value)
+    spec.setdefault("securityContext", {})
+    for container in _containers(spec):
+        _container_defaults(container, host_network=bool(spec.get("hostNetwork")))
+    for volume in spec.get("volumes") or ():
+        _volume_defaults(volume)
+    status = pod.get("status") or {}
+    if "qosClass" not in status:
+        pod["status"] = {**status, "qosClass": qos(spec)}      # a copy: the old object may share it
+
+
+def rules(pod: Object, old: Object | None) -> Iterator[Cause]:
+    spec = pod["spec"]
+    if not spec.get("containers"):
+        yield causes.required("spec.containers")
+    yield from _spec_rules(spec)
+    if old is not None:
+        yield from _update_rules(spec, old.get("spec") or {})
+
+
+def grace(pod: Object, asked: int | None) -> int:
+    """Seconds the node has to stop a pod. One that no node has, or that has ended, needs none."""
+    spec = pod.get("spec") or {}
+    if not spec.get("nodeName") or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
+        return 0
+    return int(spec.get("terminationGracePeriodSeconds", GRACE)) if asked is None else asked
+
+
+def qos(spec: Object) -> str:
+    """Guaranteed: every container is limited in cpu and memory to what it asks for. BestEffort: none asks for any."""
+    asked = [(container.get("resources") or {}) for container in [*(spec.get("containers") or ()),
+                                                                 *(spec.get("initContainers") or ())]]
+    figures = [{**(each.get("requests") or {}), **(each.get("limits") or {})} for each in asked]
+    if not any(name in found for found in figures for name in QOS_RESOURCES):
+        return "BestEffort"
+    return "Guaranteed" if all(_pinned(each) for each in asked) else "Burstable"
+
+
+def _pinned(resources: Object) -> bool:
+    limits = resources.get("limits") or {}
+    requests = {**limits, **(resources.get("requests") or {})}
+    return all(name in limits and quantity.parse(limits[name]) == quantity.parse(requests[name])
+               for name in QOS_RESOURCES)
+
+
+def _containers(spec: Object) -> Iterable[Object]:
+    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+
+
+def _container_defaults(container: Object, *, host_network: bool) -> None:
+    for name, value in _CONTAINER_DEFAULTS.items():
+        container.setdefault(name, value)
+    if "imagePullPolicy" not in container:
+        container["imagePullPolicy"] = pull_policy(str(container.get("image") or ""))
+    resources = container.setdefault("resources", {})
+    if resources.get("limits"):
+        resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        if host_network and "containerPort" in port:
+            port.setdefault("hostPort", port["containerPort"])
+    for variable in container.get("env") or ():
+        reference = (variable.get("valueFrom") or {}).get("fieldRef")
+        if isinstance(reference, dict):
+            reference.setdefault("apiVersion", "v1")
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(probe):
+            _probe_defaults(container[probe])
+
+
+def pull_policy(image: str) -> str:
+    """A moving tag is pulled each time; a fixed tag or a digest is not."""
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return "IfNotPresent" if digest or (tag and tag != "latest") else "Always"
+
+
+def _probe_defaults(probe: Object) -> None:
+    for name, value in _PROBE_DEFAULTS.items():
+        probe.setdefault(name, value)
+    if probe.get("httpGet"):
+        probe["httpGet"].setdefault("path", "/")
+        probe["httpGet"].setdefault("scheme", "HTTP")
+
+
+def _volume_defaults(volume: Object) -> None:
+    if set(volume) <= {"name"}:
+        volume["emptyDir"] = {}
+    if isinstance(volume.get("hostPath"), dict):
+        volume["hostPath"].setdefault("type", "")
+    for source in _WITH_MODES:
+        if isinstance(volume.get(source), dict):
+            volume[source].setdefault("defaultMode", _MODE)
+
+
+def _spec_rules(spec: Object) -> Iterator[Cause]:
+    for field, choices in (("restartPolicy", RESTART_POLICIES), ("dnsPolicy", DNS_POLICIES)):
+        if spec.get(field) not in choices:
+            yield causes.unsupported(f"spec.{field}", spec.get(field), sorted(choices))
+    for field, rule in (("hostname", names.label), ("subdomain", names.label), ("nodeName", names.subdomain)):
+        if spec.get(field):
+            yield from names.refused(f"spec.{field}", spec[field], rule(spec[field]))
+    if spec["terminationGracePeriodSeconds"] < 0:
+        yield causes.invalid("spec.terminationGracePeriodSeconds", spec["terminationGracePeriodSeconds"],
+                             "must be greater than or equal to 0")
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline < 2**31:
+        yield causes.invalid("spec.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
+    yield from names.labels(spec.get("nodeSelector") or {}, "spec.nodeSelector")
+    volumes = [str(volume.get("name") or "") for volume in spec.get("volumes") or ()]
+    yield from _names_of(spec.get("volumes") or (), "spec.volumes", set())
+    taken: set[str] = set()
+    for field in ("containers", "initContainers"):
+        yield from _names_of(spec.get(field) or (), f"spec.{field}", taken)
+        for index, container in enumerate(spec.get(field) or ()):
+            yield from _container_rules(container, f"spec.{field}[{index}]", volumes)
+
+
+def _names_of(things: Iterable[Object], path: str, taken: set[str]) -> Iterator[Cause]:
+    for index, thing in enumerate(things):
+        name = thing.get("name") or ""
+        if not name:
+            yield causes.required(f"{path}[{index}].name")
+        elif name in taken:
+            yield causes.duplicate(f"{path}[{index}].name", name)
+        else:
+            yield from names.refused(f"{path}[{index}].name", name, names.label(name))
+        taken.add(name)
+
+
+def _container_rules(container: Object, path: str, volumes: list[str]) -> Iterator[Cause]:
+    image = container.get("image") or ""
+    if not image:
+        yield causes.required(f"{path}.image")
+    elif image != image.strip():
+        yield causes.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
+    if container.get("imagePullPolicy") not in PULL_POLICIES:
+        yield causes.unsupported(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), PULL_POLICIES)
+    for index, variable in enumerate(container.get("env") or ()):
+        if not variable.get("name"):
+            yield causes.required(f"{path}.env[{index}].name")
+        else:
+            yield from names.refused(f"{path}.env[{index}].name", variable["name"], names.env_name(variable["name"]))
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        yield from _mount_rules(mount, f"{path}.volumeMounts[{index}]", volumes)
+    yield from _port_rules(container.get("ports") or (), f"{path}.ports")
+    yield from _resource_rules(container.get("resources") or {}, f"{path}.resources")
+
+
+def _mount_rules(mount: Object, path: str, volumes: list[str]) -> Iterator[Cause]:
+    name = mount.get("name") or ""
+    if not name:
+        yield causes.required(f"{path}.name")
+    elif name not in volumes:
+        yield Cause(f"{path}.name", "FieldValueNotFound", f"Not found: {causes.quoted(name)}")
+    if not mount.get("mountPath"):
+        yield causes.required(f"{path}.mountPath")
+
+
+def _port_rules(ports: Iterable[Object], path: str) -> Iterator[Cause]:
+    taken: set[str] = set()
+    for index, port in enumerate(ports):
+        name = port.get("name")
+        if name:
+            yield from names.refused(f"{path}[{index}].name", name, names.port_name(name))
+            if name in taken:
+                yield causes.duplicate(f"{path}[{index}].name", name)
+            taken.add(name)
+        if not port.get("containerPort"):
+            yield causes.required(f"{path}[{index}].containerPort")
+        for field in ("containerPort", "hostPort"):
+            if port.get(field) and not 1 <= port[field] <= 65535:
+                yield causes.invalid(f"{path}[{index}].{field}", port[field], "must be between 1 and 65535, inclusive")
+        if port.get("protocol") not in PROTOCOLS:
+            yield causes.unsupported(f"{path}[{index}].protocol", port.get("protocol"), sorted(PROTOCOLS))
+
+
+def _resource_rules(resources: Object, path: str) -> Iterator[Cause]:
+    limits = resources.get("limits") or {}
+    for group in ("limits", "requests"):
+        for name, amount in (resources.get(group) or {}).items():
+            if quantity.parse(amount) < 0:
+                yield causes.invalid(f"{path}.{group}[{name}]", str(amount), "must be greater than or equal to 0")
+    for name, amount in (resources.get("requests") or {}).items():
+        if name in limits and quantity.parse(amount) > quantity.parse(limits[name]):
+            yield causes.invalid(f"{path}.requests", str(amount),
+                                 f"must be less than or equal to {name} limit of {limits[name]}")
+
+
+def _update_rules(spec: Object, old: Object) -> Iterator[Cause]:
+    if _fixed(spec) != _fixed(old):
+        yield causes.forbidden("spec", _MAY_CHANGE)
+    was = old.get("tolerations") or []
+    if any(item not in (spec.get("tolerations") or []) for item in was):
+        yield causes.forbidden("spec.tolerations",
+                               "existing toleration can not be modified except its tolerationSeconds")
+
+
+def _fixed(spec: Object) -> Object:
+    """What an update may not touch."""
+    loose = {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"}
+    kept = {name: value for name, value in spec.items() if name not in loose}
+    for field in ("containers", "initContainers"):
+        kept[field] = [{name: value for name, value in container.items() if name != "image"}
+                       for container in spec.get(field) or ()]
+    return kept

@@ -1,0 +1,221 @@
+"""The verbs on stored objects: read, decide by `lifecycle`, write, try again when somebody else was faster.
+
+Between reading the newest state and handing the write to the store nothing is awaited, so a retry is rare; it is there
+for the writes that the store had to take back. What a write means for the rest of the server (a definition is served,
+an address is free, a kind is gone) happens here, after the write is durable and before it is answered; so a write must
+not be cancelled half-way, and whoever calls these shields them (`server`).
+"""
+
+import asyncio
+import secrets
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from trainmaster.api.core import DEFINITIONS
+from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver import definitions, failures, lifecycle
+from trainmaster.cluster.apiserver.admission import Admission
+from trainmaster.cluster.apiserver.catalog import Catalog
+from trainmaster.cluster.apiserver.kind import Kind
+from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
+from trainmaster.cluster.apiserver.options import Options
+from trainmaster.cluster.apiserver.watches import Watches
+from trainmaster.cluster.store import Closed, Record, Refused, Stale, Store
+from trainmaster.runtime.clock import Clock
+
+ATTEMPTS = 8
+# Deletions of a collection that are under way at once: enough to share a disk flush.
+TOGETHER = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The bytes of the object after a write, and what the client should be told."""
+
+    value: bytes
+    warnings: Sequence[str] = ()
+    gone: bool = False                   # a deletion that is done
+
+
+class Resources:
+    """All writes go through here."""
+
+    def __init__(self, store: Store, catalog: Catalog, admission: Admission, watches: Watches, clock: Clock) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._admission = admission
+        self._watches = watches
+        self._clock = clock
+
+    def get(self, kind: Kind, namespace: str, name: str) -> bytes:
+        record = self._store.get(kind.key(namespace, name))
+        if record is None:
+            raise failures.not_found(kind.resource, name)
+        return record.value
+
+    async def create(self, kind: Kind, namespace: str, body: Json, options: Options) -> Written:
+        thing, unknown = lifecycle.readable(kind, body)
+        warnings = judged(kind, unknown, options)
+        name = thing["metadata"].get("name") or self._generated(kind, namespace, thing)
+        made = lifecycle.created(kind, thing, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
+        key = kind.key(namespace, name)
+        self._admission.creating(kind, made, self._clock.now())
+        if options.dry_run or self._store.latest(key) is not None:
+            self._admission.failed(kind, made)
+            if self._store.latest(key) is not None:
+                raise failures.already_exists(kind.resource, name)
+            return Written(kind.encode(made), warnings)
+        try:
+            record = await self._store.create(key, self._encoder(kind, made))
+        except (Stale, Refused, Closed) as error:
+            self._admission.failed(kind, made)
+            if isinstance(error, Stale):
+                raise failures.already_exists(kind.resource, name) from error
+            raise
+        self._stored(kind, made)
+        return Written(record.value, warnings)
+
+    async def change(self, kind: Kind, namespace: str, name: str, part: str, edit: Callable[[Object], Json],
+                     options: Options, *, conditional: bool = False) -> Written:
+        """Replace an object, or the `part` of it, by what `edit` makes of the newest state."""
+        key = kind.key(namespace, name)
+        for _ in range(ATTEMPTS):
+            record = self._latest(kind, key, name)
+            old = orjson.loads(kind.present(record.value))
+            new, unknown = lifecycle.readable(kind, edit(orjson.loads(kind.present(record.value))))
+            warnings = judged(kind, unknown, options)
+            result = lifecycle.amended(kind, old, new, part, conditional=conditional)
+            self._admission.changing(kind, old, result, self._clock.now())
+            if options.dry_run:
+                return Written(kind.encode(result), warnings)
+            if result == old and self._store.get(key) is record:
+                return Written(record.value, warnings)
+            try:
+                if lifecycle.finished(kind, result):
+                    return await self._remove(kind, result, record)
+                urgent = "deletionTimestamp" in result["metadata"]
+                record = await self._store.update(key, self._encoder(kind, result), record.revision, urgent=urgent)
+            except Stale:
+                continue
+            self._stored(kind, result)
+            return Written(record.value, warnings)
+        raise failures.conflict(kind.resource, name)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Written:
+        key = kind.key(namespace, name)
+        self._admission.deleting(kind, name)
+        for _ in range(ATTEMPTS):
+            record = self._latest(kind, key, name)
+            old = orjson.loads(kind.present(record.value))
+            lifecycle.precondition(kind, old, options)
+            kept = lifecycle.ended(kind, old, options, self._clock.now())
+            if options.dry_run:
+                return Written(record.value, gone=kept is None)
+            try:
+                if kept is None:
+                    return await self._remove(kind, old, record)
+                if kept != old:
+                    record = await self._store.update(key, self._encoder(kind, kept), record.revision, urgent=True)
+            except Stale:
+                continue
+            self._stored(kind, kept)
+            if kind.resource == DEFINITIONS:
+                await self.clear(kept)
+            return Written(record.value)
+        raise failures.conflict(kind.resource, name)
+
+    async def delete_all(self, kind: Kind, found: Sequence[bytes], options: DeleteOptions) -> None:
+        """Delete what a list found; what is gone meanwhile is as good as deleted."""
+        places = [orjson.loads(value)["metadata"] for value in found]
+        for start in range(0, len(places), TOGETHER):
+            async with asyncio.TaskGroup() as group:
+                for meta in places[start:start + TOGETHER]:
+                    group.create_task(self._delete_quietly(kind, meta.get("namespace", ""), meta["name"], options))
+
+    async def clear(self, definition: Object) -> None:
+        """Remove the instances of a definition that is ending, and then the definition."""
+        for kind in definitions.kinds_of(definition)[:1]:
+            while records := self._store.scan(kind.prefix, limit=TOGETHER * 8):
+                left = [record for record in records if b'"deletionTimestamp"' not in record.value]
+                if not left:
+                    break
+                await self.delete_all(kind, [record.value for record in left], DeleteOptions())
+        await self._finish_definition(definition)
+
+    async def _finish_definition(self, definition: Object) -> None:
+        spec, name = definition["spec"], definition["metadata"]["name"]
+        if self._store.count(f"/{spec['group']}/{spec['names']['plural']}/"):
+            return
+        kind = self._catalog.find(DEFINITIONS.group, DEFINITIONS.version, DEFINITIONS.plural)
+        assert kind is not None
+
+        def without_cleanup(newest: Object) -> Object:
+            meta = newest["metadata"]
+            meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != definitions.CLEANUP]
+            return newest
+
+        try:
+            await self.change(kind, "", name, "cleanup", without_cleanup, Options())
+        except failures.Failure as failure:
+            if failure.code != 404:
+                raise
+
+    async def _delete_quietly(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> None:
+        try:
+            await self.delete(kind, namespace, name, options)
+        except failures.Failure as failure:
+            if failure.code not in {403, 404, 409}:
+                raise
+
+    async def _remove(self, kind: Kind, last: Object, record: Record) -> Written:
+        gone = await self._store.delete(record.key, record.revision, self._encoder(kind, last))
+        self._admission.removed(kind, last)
+        if kind.resource == DEFINITIONS:
+            self._catalog.remove(last["metadata"]["name"])
+            self._watches.end(f"/{last['spec']['group']}/{last['spec']['names']['plural']}/")
+        elif kind.custom:
+            definition = self._catalog.definition_of(kind)
+            if definition is not None and definition["metadata"].get("deletionTimestamp"):
+                await self._finish_definition(definition)
+        return Written(gone.value, gone=True)
+
+    def _generated(self, kind: Kind, namespace: str, thing: Object) -> str:
+        """A free name with the wanted beginning, or "" when none was asked for."""
+        prefix = str(thing["metadata"].get("generateName") or "")[:lifecycle.LONGEST_PREFIX]
+        name = ""
+        for _ in range(ATTEMPTS if prefix else 0):
+            name = prefix + "".join(secrets.choice(lifecycle.SUFFIX_SIGNS) for _ in range(lifecycle.SUFFIX_LENGTH))
+            if self._store.latest(kind.key(namespace, name)) is None:
+                break
+        return name
+
+    def _stored(self, kind: Kind, thing: Object) -> None:
+        """A write is durable: what else must know."""
+        if kind.resource == DEFINITIONS:
+            self._catalog.install(thing)
+
+    def _latest(self, kind: Kind, key: str, name: str) -> Record:
+        record = self._store.latest(key)
+        if record is None:
+            raise failures.not_found(kind.resource, name)
+        return record
+
+    def _encoder(self, kind: Kind, thing: Object) -> Callable[[int], bytes]:
+        storage = self._catalog.storage_of(kind)
+
+        def encode(revision: int) -> bytes:
+            thing["metadata"]["resourceVersion"] = str(revision)
+            return storage.encode(thing)
+
+        return encode
+
+
+def judged(kind: Kind, unknown: Sequence[str], options: Options) -> list[str]:
+    """What is said about fields that were dropped: nothing, warnings, or (Strict) Failure 400."""
+    said = [f'unknown field "{path}"' for path in unknown]
+    if said and options.validation == "Strict":
+        raise lifecycle.unreadable(kind, f"strict decoding error: {', '.join(said)}")
+    return said if options.validation == "Warn" else []

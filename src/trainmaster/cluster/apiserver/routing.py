@@ -1,0 +1,104 @@
+"""A method and a path become a verb on a place. Pure; what exists at that place is for the catalog to say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from trainmaster.cluster.apiserver import failures
+
+LONGEST_PATH = 4096
+LONGEST_QUERY = 32 * 1024
+
+_ON_COLLECTION = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
+_ON_OBJECT = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+# The only two parts of a namespace; everything else below one is a kind that lives in it.
+_OF_NAMESPACES = frozenset({"status", "finalize"})
+_TRUE = frozenset({"true", "1", "t"})
+_FALSE = frozenset({"false", "0", "f", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a request points below /api or /apis."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A path that names no resource: discovery, health, OpenAPI. Its parts, without empty ones at the end."""
+
+    parts: tuple[str, ...]
+
+
+def place(path: str) -> Place | Elsewhere:
+    """Raises Failure 404 for what can never be a place: empty or absurd parts."""
+    if len(path) > LONGEST_PATH:
+        raise failures.Failure(414, "", f"the path is longer than {LONGEST_PATH} bytes")
+    parts = tuple(unquote(part) for part in path.strip("/").split("/"))
+    if parts[0] == "api" and len(parts) > 2:
+        return _below(parts, "", parts[1], parts[2:])
+    if parts[0] == "apis" and len(parts) > 3:
+        return _below(parts, parts[1], parts[2], parts[3:])
+    return Elsewhere(tuple(part for part in parts if part))
+
+
+def verb(method: str, where: Place, *, watch: bool) -> str:
+    """What is asked for. Raises Failure 405."""
+    found = (_ON_OBJECT if where.name else _ON_COLLECTION).get(method)
+    if found is None:
+        raise failures.method_not_allowed()
+    if watch and found in {"list", "get"} and not where.subresource:
+        return "watch"
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The query of a request: the first value of a name counts."""
+
+    pairs: Sequence[tuple[str, str]]
+
+    def text(self, name: str) -> str:
+        return next((value for key, value in self.pairs if key == name), "")
+
+    def all(self, name: str) -> list[str]:
+        return [value for key, value in self.pairs if key == name]
+
+    def flag(self, name: str) -> bool:
+        """`true`, `True`, `1`; raises Failure 400 for what is neither yes nor no."""
+        given = self.text(name).strip().lower()
+        if given in _TRUE:
+            return True
+        if given in _FALSE:
+            return False
+        raise failures.bad_request(f"{name} must be true or false, not {given[:40]!r}")
+
+    def number(self, name: str) -> int | None:
+        """A whole number from 0 up, or None if it is not given."""
+        given = self.text(name).strip()
+        if not given:
+            return None
+        if not (given.isascii() and given.isdigit() and len(given) <= 18):
+            raise failures.bad_request(f"{name} must be a whole number, not {given[:40]!r}")
+        return int(given)
+
+
+def _below(parts: tuple[str, ...], group: str, version: str, rest: tuple[str, ...]) -> Place:
+    if any(not part or part in {".", ".."} or "/" in part or "\x00" in part for part in parts):
+        raise failures.unknown_resource()
+    if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in _OF_NAMESPACES):
+        return _at(group, version, rest[1], rest[2:])
+    return _at(group, version, "", rest)
+
+
+def _at(group: str, version: str, namespace: str, rest: tuple[str, ...]) -> Place:
+    if len(rest) > 3:
+        raise failures.unknown_resource()
+    plural, name, subresource = (*rest, "", "")[:3]
+    return Place(group, version, plural, namespace, name, subresource)

@@ -1,0 +1,189 @@
+"""Label and field selectors: parsed once per request, then asked about every object.
+
+Clients send them empty, with a trailing comma, with a term repeated; all of that selects as if it were not there.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver import failures, names
+
+_TERM = re.compile(
+    r"\s*(?:"
+    r"(?P<absent>!\s*(?P<absent_key>[^\s!=<>(),]+))"
+    r"|(?P<key>[^\s!=<>(),]+)\s*(?:"
+    r"(?P<operator>==|=|!=|>|<)\s*(?P<value>[^\s!=<>(),]*)"
+    r"|(?P<set>(?:in|notin))\s*\(\s*(?P<values>[^()]*?)\s*\)"
+    r")?"
+    r")\s*(?:,|$)")
+
+NAME, NAMESPACE = "metadata.name", "metadata.namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One term of a label selector."""
+
+    key: str
+    operator: str                       # in, notin, exists, absent, gt, lt
+    values: frozenset[str] = frozenset()
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case "in":
+                return value is not None and value in self.values
+            case "notin":
+                return value is None or value not in self.values
+            case "exists":
+                return value is not None
+            case "absent":
+                return value is None
+            case _:
+                return value is not None and _compares(value, self.operator, next(iter(self.values)))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of a field selector."""
+
+    field: str
+    value: str
+    equal: bool
+
+    def holds(self, thing: Object) -> bool:
+        return (text_at(thing, self.field) == self.value) is self.equal
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Both selectors of a request."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Term, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.labels or self.fields)
+
+    def holds(self, thing: Object) -> bool:
+        found = (thing.get("metadata") or {}).get("labels") or {}
+        return all(term.holds(found) for term in self.labels) and all(term.holds(thing) for term in self.fields)
+
+    def without_name(self) -> tuple[str, "Selector"]:
+        """The one name that is asked for, if any, and the rest: a name can be looked up instead of searched."""
+        wanted = {term.value for term in self.fields if term.field == NAME and term.equal}
+        if len(wanted) != 1:
+            return "", self
+        rest = tuple(term for term in self.fields if not (term.field == NAME and term.equal))
+        return wanted.pop(), Selector(self.labels, rest)
+
+
+EVERYTHING = Selector()
+
+
+def selector(labels: str, fields: str, selectable: Sequence[str] = ()) -> Selector:
+    """Raises Failure 400 for what cannot be parsed and for fields that cannot be selected by."""
+    if not labels and not fields:
+        return EVERYTHING
+    terms = parse_fields(fields)
+    for term in terms:
+        if term.field not in {NAME, NAMESPACE} and term.field not in selectable:
+            raise failures.bad_request(f"field label not supported: {term.field}")
+    return Selector(parse_labels(labels), terms)
+
+
+@lru_cache(maxsize=512)
+def parse_labels(text: str) -> tuple[Requirement, ...]:
+    found: list[Requirement] = []
+    position = 0
+    stripped = text.strip().strip(",").strip()
+    while position < len(stripped):
+        match = _TERM.match(stripped, position)
+        if match is None or match.end() == position:
+            raise failures.bad_request(f"unable to parse requirement: found '{stripped[position:position + 40]}', "
+                                       "expected: a label, in, notin, =, ==, !=, gt, lt")
+        found.append(_requirement(match))
+        position = match.end()
+    return tuple(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=512)
+def parse_fields(text: str) -> tuple[Term, ...]:
+    found: list[Term] = []
+    for part in _split(text):
+        match = re.fullmatch(r"\s*([^=!]+?)\s*(==|!=|=)\s*(.*?)\s*", part, re.DOTALL)
+        if match is None:
+            raise failures.bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
+        field, operator, value = match.groups()
+        found.append(Term(field, re.sub(r"\\([\\,=])", r"\1", value), operator != "!="))
+    return tuple(dict.fromkeys(found))
+
+
+def text_at(thing: Object, path: str) -> str:
+    """The value at a dotted path as a selector sees it; what is not there is the empty string."""
+    shortcut = _SHORTCUTS.get(path)
+    if shortcut is not None:
+        return shortcut(thing)
+    found: Json = thing
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return "" if found is None else str(found)
+
+
+def _flag(path: str) -> Callable[[Object], str]:
+    """A boolean that reads `false` where it was never set."""
+    outer, inner = path.split(".")
+    return lambda thing: "true" if (thing.get(outer) or {}).get(inner) else "false"
+
+
+def _event_source(thing: Object) -> str:
+    return str((thing.get("source") or {}).get("component") or thing.get("reportingComponent") or "")
+
+
+_SHORTCUTS: dict[str, Callable[[Object], str]] = {
+    "source": _event_source,
+    "spec.unschedulable": _flag("spec.unschedulable"),
+    "spec.hostNetwork": _flag("spec.hostNetwork"),
+}
+
+
+def _requirement(match: re.Match[str]) -> Requirement:
+    if match["absent"]:
+        return Requirement(_checked_key(match["absent_key"]), "absent")
+    key = _checked_key(match["key"])
+    if match["set"]:
+        values = frozenset(value.strip() for value in match["values"].split(","))
+        return Requirement(key, match["set"], frozenset(_checked_value(key, value) for value in values))
+    if match["operator"] is None:
+        return Requirement(key, "exists")
+    value = frozenset({_checked_value(key, match["value"])})
+    return Requirement(key, {"!=": "notin", ">": "gt", "<": "lt"}.get(match["operator"], "in"), value)
+
+
+def _checked_key(key: str) -> str:
+    for fault in names.qualified(key):
+        raise failures.bad_request(f"unable to parse requirement: key: Invalid value: {key!r}: {fault}")
+    return key
+
+
+def _checked_value(key: str, value: str) -> str:
+    for fault in names.label_value(value):
+        raise failures.bad_request(f"unable to parse requirement: values[0][{key}]: Invalid value: {value!r}: {fault}")
+    return value
+
+
+def _compares(value: str, operator: str, bound: str) -> bool:
+    try:
+        return int(value) > int(bound) if operator == "gt" else int(value) < int(bound)
+    except ValueError:
+        return False
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that no backslash protects; empty parts fall away."""
+    return [part for part in re.split(r"(?<!\\),", text) if part.strip()]

@@ -1,0 +1,280 @@
+"""The whole chain: a request and an identity go in, an answer comes out. Knows nothing of sockets.
+
+Two transports call `handle`: HTTP (`http`) and in-process (`inprocess`). Both carry bytes and an identity, so there is
+no second way in. Whatever a client sends, the answer is a Status; only a bug of ours is a 500, and it is logged.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from trainmaster.api.core import NAMESPACES
+from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver import bodies, failures, forms, lists, logs, negotiation, parts, patching, routing
+from trainmaster.cluster.apiserver.admission import Admission
+from trainmaster.cluster.apiserver.auth import Authenticator, Identity
+from trainmaster.cluster.apiserver.catalog import Catalog
+from trainmaster.cluster.apiserver.documents import Documents, Version
+from trainmaster.cluster.apiserver.forms import Listing
+from trainmaster.cluster.apiserver.kind import VERBS, Kind
+from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
+from trainmaster.cluster.apiserver.options import Options, delete_options, write_options
+from trainmaster.cluster.apiserver.resources import Resources, Written
+from trainmaster.cluster.apiserver.routing import Place, Query
+from trainmaster.cluster.apiserver.selectors import Selector, selector
+from trainmaster.cluster.apiserver.streaming import Streaming
+from trainmaster.cluster.apiserver.watches import Watches, wanted
+from trainmaster.cluster.store import Closed, Refused, Store
+from trainmaster.kube.transport import Request, Response, Transport
+from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.log import logger
+
+log = logger("apiserver")
+Answer = Response | Streaming
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request for a resource, taken apart."""
+
+    kind: Kind
+    place: Place
+    verb: str
+    query: Query
+    request: Request
+
+    @property
+    def form(self) -> negotiation.Form:
+        return negotiation.wanted(self.request.headers.get("accept", ""))
+
+    @property
+    def media(self) -> str:
+        return bodies.media_type(self.request.headers.get("content-type", ""))
+
+    def body(self) -> Json:
+        value = bodies.parse(self.request.body, self.request.headers.get("content-type", ""))
+        return value if self.kind.custom or b"null" not in self.request.body else bodies.without_nulls(value)
+
+    def selector(self) -> Selector:
+        return selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable)
+
+
+class ApiServer:
+    """The server without a socket. `start` before the first request, `close` after the last."""
+
+    def __init__(self, store: Store, *, clock: Clock, tokens: Authenticator, version: Version | None = None,
+                 node: Callable[[str], Transport] | None = None) -> None:
+        self.tokens = tokens
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._catalog = Catalog()
+        self._admission = Admission(store, self._catalog)
+        self._watches = Watches(store, clock)
+        self._resources = Resources(store, self._catalog, self._admission, self._watches, clock)
+        self._documents = Documents(self._catalog, version or Version())
+        self._writes: set[asyncio.Task[Answer]] = set()
+
+    async def start(self) -> None:
+        """Take in what is stored, make what must always be there, finish what a crash interrupted."""
+        self._admission.start()
+        kind = self._catalog.find(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
+        assert kind is not None
+        for name in FIRST:
+            if self._store.latest(kind.key("", name)) is None:
+                await self._resources.create(kind, "", {"metadata": {"name": name}}, Options())
+        for definition in self._catalog.definitions():
+            if definition["metadata"].get("deletionTimestamp"):
+                await self._resources.clear(definition)
+
+    async def close(self) -> None:
+        """End the watches and wait for writes under way. The store is the caller's to close."""
+        self._watches.end()
+        while self._writes:
+            await asyncio.wait(self._writes)
+
+    async def handle(self, request: Request, who: Identity) -> Answer:
+        """Answer one request. Raises nothing but CancelledError."""
+        try:
+            return await self._answer(request, who)
+        except failures.Failure as failure:
+            return refusal(failure)
+        except Refused as error:
+            return refusal(failures.unavailable(error.reason))
+        except Closed:
+            return refusal(failures.unavailable("the server is shutting down"))
+        except Exception:      # the outermost frame of every request: a bug must not take the server along
+            log.exception("request failed", method=request.method, path=request.path[:200], user=who.user)
+            return refusal(failures.internal("see the log of the server"))
+
+    async def _answer(self, request: Request, _who: Identity) -> Answer:
+        where = routing.place(request.path)
+        if isinstance(where, routing.Elsewhere):
+            return self._documents.answer(request, where.parts)
+        kind = self._catalog.find(where.group, where.version, where.plural)
+        query = Query(request.query)
+        if kind is None:
+            return await self._unknown(request, where, query)
+        if where.namespace and not kind.resource.namespaced:
+            raise failures.unknown_resource()
+        call = Call(kind, where, routing.verb(request.method, where, watch=query.flag("watch")), query, request)
+        if where.subresource:
+            return await self._subresource(call)
+        if call.verb not in VERBS or (kind.resource.namespaced and not where.namespace
+                                      and call.verb not in {"list", "watch"}):
+            raise failures.method_not_allowed()
+        if call.verb == "create" and where.name:
+            raise failures.method_not_allowed()
+        if call.verb in {"get", "list", "watch"}:
+            return self._read(call)
+        return await self._shielded(self._write(call))
+
+    async def _unknown(self, request: Request, where: Place, query: Query) -> Answer:
+        if (where.group, where.plural) == ("", BINDINGS.plural) and where.namespace and not where.name:
+            if request.method != "POST":
+                raise failures.method_not_allowed()
+            pods = self._catalog.find("", "v1", "pods")
+            assert pods is not None
+            return await self._shielded(self._bind(Call(pods, where, "create", query, request)))
+        if self._catalog.serves(where.group, where.version):
+            raise failures.unknown_resource()
+        return Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+
+    async def _shielded(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """A client that goes away must not leave a write half done: stored, but not known to the rest of the server."""
+        task = asyncio.ensure_future(work)
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return await asyncio.shield(task)
+
+    def _read(self, call: Call) -> Answer:
+        place, form = call.place, call.form
+        now, include = self._clock.now(), call.query.text("includeObject")
+        if call.verb == "watch":
+            return self._watches.open(wanted(call.kind, place.namespace, place.name, call.selector(), form, call.query))
+        if call.verb == "get":
+            value = self._resources.get(call.kind, place.namespace, place.name)
+            return self._said(call, 200, forms.one(call.kind, value, form, now, include), form)
+        page = lists.read(self._store, call.kind, place.namespace, call.selector(), call.query)
+        return self._said(call, 200, forms.many(call.kind, page, form, now, include), form)
+
+    async def _write(self, call: Call) -> Answer:
+        kind, place, form = call.kind, call.place, call.form
+        if call.verb == "create":
+            options = write_options(call.query)
+            made = await self._resources.create(kind, place.namespace, call.body(), options)
+            return self._object(call, 201, made, form)
+        if call.verb in {"update", "patch"}:
+            return self._object(call, 200, await self._change(call, ""), form)
+        options_body = call.body() if call.request.body.strip() else None
+        deletion = delete_options(options_body, call.query)
+        if call.verb == "delete":
+            written = await self._resources.delete(kind, place.namespace, place.name, deletion)
+            if written.gone and not kind.answers_object:
+                uid = orjson.loads(written.value)["metadata"]["uid"]
+                return _json(200, failures.success(kind.resource, place.name, uid))
+            return self._object(call, 200, written, form)
+        page = lists.read(self._store, kind, place.namespace, call.selector(), Query(()))
+        await self._resources.delete_all(kind, page.items, deletion)
+        return self._said(call, 200, forms.many(kind, Listing(page.items, self._store.revision), form,
+                                                self._clock.now()), form)
+
+    async def _change(self, call: Call, part: str) -> Written:
+        kind, place, options = call.kind, call.place, write_options(call.query)
+        if call.verb == "patch":
+            return await self._resources.change(kind, place.namespace, place.name, part, self._patch(call), options)
+        return await self._resources.change(kind, place.namespace, place.name, part, lambda _: call.body(), options,
+                                            conditional=not kind.unconditional)
+
+    @staticmethod
+    def _patch(call: Call) -> Callable[[Object], Json]:
+        return lambda newest: patching.applied(newest, call.request.body, call.media, custom=call.kind.custom)
+
+    async def _subresource(self, call: Call) -> Answer:
+        place = call.place
+        part = call.kind.subresource(place.subresource)
+        if part is None or (call.kind.resource.namespaced and not place.namespace):
+            raise failures.unknown_resource()
+        if call.verb not in part.verbs:
+            raise failures.method_not_allowed()
+        match place.subresource:
+            case "status":
+                if call.verb == "get":
+                    return self._read(call)
+                return await self._shielded(self._write_part(call))
+            case "log":
+                pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
+                return await logs.log(pod, call.query, self._node)
+            case "scale" if call.verb == "get":
+                thing = orjson.loads(call.kind.present(self._resources.get(call.kind, place.namespace, place.name)))
+                return _json(200, parts.scale_of(call.kind, thing))
+            case "scale":
+                return await self._shielded(self._scale(call))
+            case "binding":
+                return await self._shielded(self._bind(call))
+            case "eviction":
+                return await self._shielded(self._evict(call))
+            case _:
+                return await self._shielded(self._write_part(call))
+
+    async def _write_part(self, call: Call) -> Answer:
+        place, form = call.place, call.form
+        if place.subresource == "finalize":
+            edit = parts.finalized(call.kind, call.body())
+            written = await self._resources.change(call.kind, place.namespace, place.name, "finalize", edit,
+                                                   write_options(call.query))
+        else:
+            written = await self._change(call, place.subresource)
+        return self._object(call, 200, written, form)
+
+    async def _scale(self, call: Call) -> Answer:
+        if call.verb == "patch":
+            edit = parts.scaled(call.kind, self._patch(call))
+        else:
+            body = call.body()
+            edit = parts.scaled(call.kind, lambda _present: body)
+        place = call.place
+        written = await self._resources.change(call.kind, place.namespace, place.name, "scale", edit,
+                                               write_options(call.query))
+        return _json(200, parts.scale_of(call.kind, orjson.loads(call.kind.present(written.value))))
+
+    async def _bind(self, call: Call) -> Answer:
+        bind = parts.binding(call.body(), call.place.name, self._clock.now())
+        options = write_options(call.query)
+        await self._resources.change(call.kind, call.place.namespace, bind.pod, "binding", bind, options)
+        return _json(201, {**parts.SUCCESS, "code": 201})
+
+    async def _evict(self, call: Call) -> Answer:
+        deletion = parts.eviction(call.body(), call.place.name)
+        await self._resources.delete(call.kind, call.place.namespace, call.place.name, deletion)
+        return _json(201, {**parts.SUCCESS, "code": 201})
+
+    def _object(self, call: Call, code: int, written: Written, form: negotiation.Form) -> Response:
+        body = forms.one(call.kind, written.value, form, self._clock.now(), call.query.text("includeObject"))
+        return self._said(call, code, body, form, *written.warnings)
+
+    @staticmethod
+    def _said(call: Call, code: int, body: bytes, form: negotiation.Form, *warnings: str) -> Response:
+        headers = {"Content-Type": form.media}
+        told = [*warnings, call.kind.warning] if call.kind.warning else warnings
+        if told:
+            headers["Warning"] = ", ".join(_warning(text) for text in told)
+        return Response(code, headers, body)
+
+
+def refusal(failure: failures.Failure) -> Response:
+    headers = {"Content-Type": negotiation.JSON, **failure.headers}
+    return Response(failure.code, headers, orjson.dumps(failure.status()))
+
+
+def _json(code: int, document: Object) -> Response:
+    return Response(code, {"Content-Type": negotiation.JSON}, orjson.dumps(document))
+
+
+def _warning(text: str) -> str:
+    safe = "".join(sign if sign.isprintable() and sign.isascii() else "?" for sign in text)[:1024]
+    escaped = safe.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'
