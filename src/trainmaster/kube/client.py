@@ -4,7 +4,7 @@ Objects go in and come out as dictionaries; failures are `kube.errors`. Nothing 
 not carried out (429 with a Retry-After): whether to try again, and with what, is for those who know why they asked.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -198,7 +198,7 @@ class Client:
             answer = await self._transport.send(request)
             if answer.status < 300:
                 return _decoded(answer.body, f"the answer to {method} {path}")
-            error = _failure(answer.status, answer.headers.get("retry-after", ""), answer.body)
+            error = _failure(answer.status, answer.headers, answer.body)
             if not (isinstance(error, TooManyRequests) and await self._limits.wait_as_asked(error, attempt)):
                 raise error
 
@@ -255,17 +255,19 @@ async def _failure_of(stream: Stream) -> ApiError:
                 break
     finally:
         await stream.close()
-    return _failure(stream.status, stream.headers.get("retry-after", ""), bytes(body))
+    return _failure(stream.status, stream.headers, bytes(body))
 
 
-def _failure(code: int, retry_after: str, body: bytes) -> ApiError:
+def _failure(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     try:
         status = orjson.loads(body)
     except orjson.JSONDecodeError:
         status = None
     if not isinstance(status, dict) or status.get("kind") not in ("Status", None):
         status = {"message": f"the server answered {code}: {_shortened(body)}" if body else ""}
-    return from_status(code, status, header=float(retry_after) if retry_after.isdecimal() else None)
+    # Transports inside the process hand headers over as the server wrote them.
+    waits = [value for name, value in headers.items() if name.lower() == "retry-after" and value.isdecimal()]
+    return from_status(code, status, header=float(waits[0]) if waits else None)
 
 
 def _shortened(body: bytes) -> str:

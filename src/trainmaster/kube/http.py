@@ -160,6 +160,9 @@ class HttpStream:
             raise self._failure(error) from error
 
     async def close(self) -> None:
+        # Cut, not wound down: TLS would wait for the other side's goodbye, with nobody left to hear it.
+        if (connection := self._answer.connection) is not None and connection.transport is not None:
+            connection.transport.abort()
         self._answer.close()
 
 

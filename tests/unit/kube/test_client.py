@@ -302,7 +302,7 @@ async def test_leaving_a_watch_early_closes_it() -> None:
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
 async def test_429_with_retry_after_is_waited_for(streamed: bool) -> None:
     clock = VirtualClock()
-    busy: Response | Body = Body([], 429, {"retry-after": "7"}) if streamed else Response(429, {"retry-after": "7"})
+    busy: Response | Body = Body([], 429, {"retry-after": "7"}) if streamed else Response(429, {"Retry-After": "7"})
     wire = Wire(busy, busy, Body([]) if streamed else OK)
     client = Client(wire, limits=Limits(clock=clock))
 

@@ -317,14 +317,19 @@ class Dripping:
             self.left.set()
 
 
-async def test_a_stream_outlives_all_timeouts_and_closing_it_reaches_the_sender() -> None:
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+async def test_a_stream_outlives_all_timeouts_and_closing_it_reaches_the_sender(
+    secure: bool, tls: ssl.SSLContext, authority: Authority
+) -> None:
+    """Over TLS a polite goodbye would wait for an answer that nobody reads: the connection is cut instead."""
     dripping = Dripping()
-    async with serving(dripping.serve) as address:
-        transport = HttpTransport(address, timeouts=Timeouts(connect=0.5, read=0.02, total=0.02))
+    async with serving(dripping.serve, tls if secure else None) as address:
+        timeouts = Timeouts(connect=0.5, read=0.05, total=0.05)
+        transport = HttpTransport(address, ca=authority.pem, timeouts=timeouts)
         stream = await transport.open(Request("GET", "/watch"))
         chunks = stream.chunks()
         assert b"line\n" == await anext(chunks)
-        await asyncio.sleep(0.05)    # real: the timeouts under test are the network's, not ours
+        await asyncio.sleep(0.1)    # real: the timeouts under test are the network's, not ours
         dripping.next.set()
         assert b"line\n" == await anext(chunks)
 
