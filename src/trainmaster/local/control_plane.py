@@ -9,6 +9,8 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import yaml
@@ -27,13 +29,12 @@ from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
 from trainmaster.kube.http import HttpTransport
-from trainmaster.kube.transport import Transport
 from trainmaster.local import keys, parts
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
 from trainmaster.operator import main as operator
 from trainmaster.runtime import log
-from trainmaster.runtime.clock import RealClock
+from trainmaster.runtime.clock import Clock, RealClock
 
 ADMIN = Identity("trainmaster-admin", ("system:masters", "system:authenticated"))
 NODE_GROUPS = ("system:nodes", "system:authenticated")
@@ -65,46 +66,51 @@ async def run(home: Home, port: int, standing: Standing) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     known = keys.ensure(home.keys, clock.now())
-    node_name = node_name_of(socket.gethostname())
-    authenticator = Authenticator({
-        known.tokens["admin"]: ADMIN,
-        known.tokens["node"]: Identity(f"system:node:{node_name}", NODE_GROUPS),
-    })
-    store = Store.open(home.database)
-    try:
-        server = ApiServer(store, clock=clock, node=lambda _name: node_transport(home))
+    async with AsyncExitStack() as stack:
+        store = Store.open(home.database)
+        stack.push_async_callback(store.close)
+        kubelet = HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
+        stack.push_async_callback(kubelet.close)
+        server = ApiServer(store, clock=clock, node=lambda _name: kubelet)
         await server.start()
-        listening = await serve(server, authenticator, known.server_context(), HOST, port or last_port(home.kubeconfig))
+        stack.push_async_callback(server.close)
+        await install_definitions(client_of(server, "system:apiserver", "system:masters"))
+        listening = await serve(
+            server, authenticator(known), known.server_context(), HOST, port or last_port(home.kubeconfig)
+        )
+        stack.push_async_callback(listening.stop)
         url = f"https://{HOST}:{listening.port}"
         write_kubeconfig(home.kubeconfig, url, known.authority, known.tokens["admin"])
         write_kubeconfig(home.keys / "node.kubeconfig", url, known.authority, known.tokens["node"])
-        try:
-            await install_definitions(client_of(server, "system:apiserver", "system:masters"))
-            async with asyncio.TaskGroup() as group:
-                works = [
-                    group.create_task(work) for work in (
-                        Collector(client_of(server, "system:kube-controller-manager"), clock).run(),
-                        namespaces.run(client_of(server, "system:kube-controller-manager"), clock),
-                        scheduler.run(client_of(server, "system:kube-scheduler"), clock),
-                        operator.run(client_of(server, "system:serviceaccount:kubeflow:training-operator"), clock),
-                    )
-                ]
-                standing.ready(port=listening.port, server=url)
-                await stop.wait()
-                for work in works:
-                    work.cancel()
-        finally:
-            await listening.stop()
-    finally:
-        await store.close()
+        async with asyncio.TaskGroup() as group:
+            parts_at_work = [group.create_task(work) for work in workers(server, clock)]
+            standing.ready(port=listening.port, server=url)
+            await stop.wait()
+            for work in parts_at_work:
+                work.cancel()
+
+
+def authenticator(known: keys.Keys) -> Authenticator:
+    node = node_name_of(socket.gethostname())
+    return Authenticator({
+        known.tokens["admin"]: ADMIN,
+        known.tokens["node"]: Identity(f"system:node:{node}", NODE_GROUPS),
+    })
+
+
+def workers(server: ApiServer, clock: Clock) -> list[Coroutine[None, None, None]]:
+    """Everything that works on the API from inside, each under its own name."""
+    controllers = client_of(server, "system:kube-controller-manager")
+    return [
+        Collector(controllers, clock).run(),
+        namespaces.run(controllers, clock),
+        scheduler.run(client_of(server, "system:kube-scheduler"), clock),
+        operator.run(client_of(server, "system:serviceaccount:kubeflow:training-operator"), clock),
+    ]
 
 
 def client_of(server: ApiServer, user: str, *groups: str) -> Client:
     return Client(InProcess(server, Identity(user, (*groups, "system:authenticated"))), user_agent=user)
-
-
-def node_transport(home: Home) -> Transport:
-    return HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
 
 
 async def install_definitions(client: Client) -> None:

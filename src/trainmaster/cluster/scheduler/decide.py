@@ -111,7 +111,7 @@ def requests(pod: Object) -> Amounts:
 def message(obstacles: Mapping[str, Sequence[str]]) -> str:
     """`0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`"""
     if not obstacles:
-        return "0/0 nodes are available: there is no node yet."
+        return "no nodes available to schedule pods"
     counts = Counter(reason for reasons in obstacles.values() for reason in reasons)
     told = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items(), key=lambda item: item[0]))
     return f"0/{len(obstacles)} nodes are available: {told}."

@@ -59,7 +59,7 @@ def test_bindings(nodes: list[Object], pods: list[Object], expected: dict[str, s
 @pytest.mark.parametrize(
     ("nodes", "wanted", "expected"),
     [
-        pytest.param([], pod("x"), "0/0 nodes are available: there is no node yet.", id="no node at all"),
+        pytest.param([], pod("x"), "no nodes available to schedule pods", id="no node at all"),
         pytest.param([node("a", cpu="1"), node("b", cpu="1")], pod("x", "2"),
                      "0/2 nodes are available: 2 Insufficient cpu.", id="reasons are counted over the nodes"),
         pytest.param([node("a", cpu="1"), node("b", unschedulable=True)], pod("x", "2"),
