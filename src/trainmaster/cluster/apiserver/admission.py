@@ -31,7 +31,7 @@ class Admission:
         for record in self._store.scan("/apiextensions.k8s.io/customresourcedefinitions/"):
             self._catalog.install(orjson.loads(record.value))
         stored = [orjson.loads(record.value) for record in self._store.scan("/core/services/")]
-        self._addresses = services.Addresses(str((each.get("spec") or {}).get("clusterIP") or "") for each in stored)
+        self._addresses = services.Addresses(map(_address, stored))
 
     def creating(self, kind: Kind, thing: Object, now: datetime) -> None:
         """Raises Failure 403, 404 or 422."""
@@ -49,8 +49,13 @@ class Admission:
     def changing(self, kind: Kind, old: Object, thing: Object, now: datetime) -> None:
         if kind.resource == DEFINITIONS and "deletionTimestamp" not in thing["metadata"]:
             thing["status"] = definitions.accepted(thing, self._catalog.definitions(), now)
-        if kind.resource == SERVICES and not (old.get("spec") or {}).get("clusterIP"):
+        if kind.resource == SERVICES and not _address(old):
             self._give_address(kind, thing)
+
+    def changed(self, kind: Kind, old: Object, thing: Object) -> None:
+        """A change is stored; called with the two swapped, it takes back one that is not."""
+        if kind.resource == SERVICES and _address(old) != _address(thing):
+            self._addresses.release(_address(old))
 
     def deleting(self, kind: Kind, name: str) -> None:
         if kind.resource == NAMESPACES and name in PERMANENT:
@@ -62,7 +67,7 @@ class Admission:
 
     def removed(self, kind: Kind, thing: Object) -> None:
         if kind.resource == SERVICES:
-            self._addresses.release(str((thing.get("spec") or {}).get("clusterIP") or ""))
+            self._addresses.release(_address(thing))
 
     def _check_namespace(self, kind: Kind, thing: Object) -> None:
         name = thing["metadata"]["namespace"]
@@ -86,3 +91,7 @@ class Admission:
             fault = causes.invalid("spec.clusterIPs", [wanted], str(error))
             raise failures.invalid(kind.resource, service["metadata"]["name"], [fault]) from error
         spec["clusterIPs"] = [spec["clusterIP"]]
+
+
+def _address(service: Object) -> str:
+    return str((service.get("spec") or {}).get("clusterIP") or "")

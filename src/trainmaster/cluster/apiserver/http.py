@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from trainmaster.cluster.apiserver import bodies, failures
-from trainmaster.cluster.apiserver.auth import ANONYMOUS_GROUP, Identity
+from trainmaster.cluster.apiserver.auth import ANONYMOUS_GROUP, Authenticator, Identity
 from trainmaster.cluster.apiserver.documents import HEALTH
 from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
 from trainmaster.cluster.apiserver.server import ApiServer, refusal
@@ -41,9 +41,10 @@ class Listening:
         await self.runner.cleanup()
 
 
-async def serve(server: ApiServer, ssl_context: ssl.SSLContext, host: str = "127.0.0.1", port: int = 0) -> Listening:
+async def serve(server: ApiServer, tokens: Authenticator, ssl_context: ssl.SSLContext, host: str = "127.0.0.1",
+                port: int = 0) -> Listening:
     """Listen. Raises OSError when the address is taken."""
-    front = web.Server(_Front(server).answer, access_log=None, handler_cancellation=True, tcp_keepalive=True,
+    front = web.Server(_Front(server, tokens).answer, access_log=None, handler_cancellation=True, tcp_keepalive=True,
                        max_line_size=LONGEST_LINE, max_field_size=LONGEST_HEADER)
     runner = web.ServerRunner(front, shutdown_timeout=1.0)
     await runner.setup()
@@ -53,12 +54,13 @@ async def serve(server: ApiServer, ssl_context: ssl.SSLContext, host: str = "127
 
 
 class _Front:
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: ApiServer, tokens: Authenticator) -> None:
         self._server = server
+        self._tokens = tokens
 
     async def answer(self, incoming: web.BaseRequest) -> web.StreamResponse:
         path = incoming.rel_url.raw_path
-        who = self._server.tokens.identify(incoming.headers.get("Authorization", ""))
+        who = self._tokens.identify(incoming.headers.get("Authorization", ""))
         if who is None and path.strip("/").partition("/")[0] in HEALTH:
             who = ANONYMOUS
         if who is None:

@@ -90,6 +90,7 @@ class Resources:
             result = lifecycle.amended(kind, old, new, part, conditional=conditional)
             self._admission.changing(kind, old, result, self._clock.now())
             if options.dry_run:
+                self._admission.changed(kind, result, old)
                 return Written(kind.encode(result), warnings)
             if result == old and self._store.get(key) is record:
                 return Written(record.value, warnings)
@@ -98,8 +99,12 @@ class Resources:
                     return await self._remove(kind, result, record)
                 urgent = "deletionTimestamp" in result["metadata"]
                 record = await self._store.update(key, self._encoder(kind, result), record.revision, urgent=urgent)
-            except Stale:
-                continue
+            except (Stale, Refused, Closed) as error:
+                self._admission.changed(kind, result, old)
+                if isinstance(error, Stale):
+                    continue
+                raise
+            self._admission.changed(kind, old, result)
             self._stored(kind, result)
             return Written(record.value, warnings)
         raise failures.conflict(kind.resource, name)

@@ -15,7 +15,7 @@ from trainmaster.api.core import NAMESPACES
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import bodies, failures, forms, lists, logs, negotiation, parts, patching, routing
 from trainmaster.cluster.apiserver.admission import Admission
-from trainmaster.cluster.apiserver.auth import Authenticator, Identity
+from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.documents import Documents, Version
 from trainmaster.cluster.apiserver.forms import Listing
@@ -65,9 +65,9 @@ class Call:
 class ApiServer:
     """The server without a socket. `start` before the first request, `close` after the last."""
 
-    def __init__(self, store: Store, *, clock: Clock, tokens: Authenticator, version: Version | None = None,
+    def __init__(self, store: Store, *, clock: Clock, version: Version | None = None,
                  node: Callable[[str], Transport] | None = None) -> None:
-        self.tokens = tokens
+        """`node` gives the way to a node by its name; the transport stays its owner's to close."""
         self._store = store
         self._clock = clock
         self._node = node

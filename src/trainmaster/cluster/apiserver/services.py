@@ -79,7 +79,10 @@ def keep_address(service: Object, old: Object) -> None:
     """An update that leaves the address out means the one the service has."""
     was = (old.get("spec") or {}).get("clusterIP")
     spec = service.setdefault("spec", {})
-    if was and spec.get("type", "ClusterIP") != "ExternalName":
+    if spec.get("type") == "ExternalName":
+        for field in ("clusterIP", "clusterIPs"):
+            spec.pop(field, None)
+    elif was:
         spec.setdefault("clusterIP", was)
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
 

@@ -8,9 +8,9 @@ ends, the client comes back with the last revision it saw.
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import orjson
 
@@ -127,12 +127,8 @@ class Watches:
         except (Closed, Lagged):
             return
         finally:
-            for task in (upcoming, timer):
-                if task is not None:
-                    task.cancel()
-                    with suppress(asyncio.CancelledError, Closed, Lagged):
-                        await task
             self._release(subscription)
+            await _ended([task for task in (upcoming, timer) if task is not None])
 
     def _release(self, subscription: Subscription) -> None:
         self._open.pop(subscription, None)
@@ -231,6 +227,17 @@ def _event(what: bytes, thing: bytes) -> bytes:
 def _too_old(asked: int, oldest: int) -> Sequence[bytes]:
     status = failures.expired(f"too old resource version: {asked} ({oldest})").status()
     return [_event(b"ERROR", orjson.dumps(status))]
+
+
+async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel and wait. `wait` does not raise what they raise, so a cancellation of ours is not mistaken for theirs."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
 
 
 async def _just(chunks: Sequence[bytes]) -> AsyncGenerator[bytes, None]:
