@@ -1,8 +1,9 @@
 """The system calls that make a sandbox, by ctypes.
 
 Python 3.11 has neither `unshare` nor `setns`, and no version has the mount calls. The programs that offer them cost ten
-times as long per pod as the calls themselves, so this is the thinnest possible layer over libc: each function is one call, raises OSError with a sentence that names the call and its argument, and knows nothing
-about pods. Only the standard library's small modules are imported, because every pause and shim process carries them.
+times as long per pod as the calls themselves, so this is the thinnest possible layer over libc: each function is one
+call, raises OSError with a sentence that names the call and its argument, and knows nothing about pods. Only small
+standard modules are imported, because every pause and shim process carries them.
 """
 
 import ctypes

@@ -15,7 +15,8 @@ Layout below the runtime directory (all 0700):
 Small standard modules only: the forked processes carry this one.
 """
 
-# ruff: noqa: PTH  pathlib is too large to carry
+# pathlib is too large to carry
+# ruff: noqa: PTH118, PTH123
 
 import json
 import os

@@ -9,7 +9,8 @@ Sources are looked up before the root changes and targets after it. Looking up `
 follow the container's symbolic link `/var/run -> /run` into the host's /run.
 """
 
-# ruff: noqa: PTH  pathlib is too large to carry for the shims
+# pathlib is too large to carry
+# ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH115, PTH120, PTH123, PTH211
 
 import os
 from typing import TypedDict

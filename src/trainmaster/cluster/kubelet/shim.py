@@ -9,7 +9,8 @@ It lives in the container's root with two directories of its own attempt open; w
 into it would find nothing but the container's own log.
 """
 
-# ruff: noqa: PTH  pathlib is too large to carry
+# pathlib is too large to carry
+# ruff: noqa: PTH103
 
 import contextlib
 import errno
@@ -52,7 +53,7 @@ class ContainerPlan(TypedDict):
     groups: list[int]
     capabilities: list[int]
     new_privileges: bool     # allowPrivilegeEscalation
-    level: int               # how often this container failed quickly in a row before, for the back-off
+    facts: dict[str, Any]    # what a later agent must know of this attempt, kept in its record
 
 
 def start(plan: ContainerPlan, pause: int, proc: int, report: socket.socket) -> None:
@@ -86,7 +87,7 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
             directory = os.open(plan["attempt_directory"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             log = os.open(plan["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
         with Step("write the shim's record"):
-            record = {**records.identity_of_caller(proc), "level": plan["level"], "created": time.time_ns()}
+            record = {**records.identity_of_caller(proc), "created": time.time_ns(), **plan["facts"]}
             first = records.claim(directory, records.SHIM, record)
     except Failed as failed:
         report.send(json.dumps(failed.as_message()).encode())

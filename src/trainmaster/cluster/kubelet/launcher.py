@@ -1,0 +1,198 @@
+"""The agent's side of the helper that forks: asks for sandboxes, containers and sockets, and hears of processes' ends.
+
+Every request carries its own answer socket, so requests need no numbers and a child that dies answers by closing it.
+Ends are heard through pidfds: the kernel makes one readable when its process has ended, for children of others too, so
+the agent neither polls nor has to be anybody's parent.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmaster.cluster.kubelet import records
+from trainmaster.cluster.kubelet.records import Failed
+from trainmaster.cluster.kubelet.sandbox import SandboxPlan
+from trainmaster.cluster.kubelet.shim import ContainerPlan
+from trainmaster.runtime.log import logger
+
+log = logger("launcher")
+
+# -I -S: neither the user's environment nor installed packages reach the helper. It needs our source and nothing else.
+_PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[3])
+from trainmaster.cluster.kubelet.spawner import main
+main(int(sys.argv[1]), sys.argv[2])
+"""
+_SOURCE = Path(__file__).resolve().parents[3]
+# A sandbox takes 10 ms; a hostPath on a network file system that hangs is the only reason to come near this.
+_PATIENCE = 60.0
+
+
+class Process:
+    """A process that somebody else started, by its pidfd."""
+
+    def __init__(self, pidfd: int, on_end: Callable[[], None]) -> None:
+        self._pidfd = pidfd
+        self._on_end = on_end
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(pidfd, self._has_ended)
+
+    @property
+    def pidfd(self) -> int:
+        return self._pidfd
+
+    @property
+    def ended(self) -> bool:
+        return self._ended.is_set()
+
+    async def end(self) -> None:
+        """Return when it has ended."""
+        await self._ended.wait()
+
+    def send(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if not self.ended:
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def forget(self) -> None:
+        """Stop watching; the process itself goes on."""
+        if self._pidfd >= 0:
+            asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def _has_ended(self) -> None:
+        self.forget()
+        self._ended.set()
+        self._on_end()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request came to: facts, and the pidfd of what was started, if anything was."""
+
+    message: dict[str, Any]
+    fds: Sequence[int]
+
+
+class Launcher:
+    """One helper process, started when it is first needed and again if it was lost."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._control: socket.socket | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Have a helper inside the cluster's namespaces, which are made if there are none. Raises Failed."""
+        async with self._starting:
+            if self._control is not None:
+                return
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-I", "-S", "-c", _PROGRAM, str(theirs.fileno()), str(self._run), str(_SOURCE),
+                    pass_fds=(theirs.fileno(),), stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
+                )
+            try:
+                answer = await _received(ours, 0, "start the helper")
+            except BaseException:
+                ours.close()
+                await self._process.wait()
+                raise
+            if answer.message:
+                ours.close()
+                await self._process.wait()
+                raise Failed.from_message(answer.message)
+            self._control = ours
+
+    async def sandbox(self, plan: SandboxPlan) -> Answer:
+        return await self._ask({"do": "sandbox"}, plan, ())
+
+    async def container(self, plan: ContainerPlan, pause: int) -> Answer:
+        return await self._ask({"do": "container"}, plan, (pause,))
+
+    async def listen(self, address: str, port: int) -> tuple[socket.socket, socket.socket]:
+        """A UDP and a TCP socket in the cluster's network."""
+        answer = await self._ask({"do": "listen", "address": address, "port": port}, None, ())
+        datagrams, stream = (socket.socket(fileno=fd) for fd in answer.fds)
+        return datagrams, stream
+
+    async def close(self) -> None:
+        """End the helper; what it started goes on."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            await self._process.wait()
+
+    async def _ask(self, head: dict[str, Any], plan: object, fds: Sequence[int]) -> Answer:
+        await self.start()
+        what = f"ask the helper for a {head['do']}"
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours:
+            with theirs:
+                await self._send(json.dumps(head).encode(), plan, theirs.fileno(), fds)
+            answer = await _received(ours, 4, what)
+        if "step" in answer.message:
+            raise Failed.from_message(answer.message)
+        return answer
+
+    async def _send(self, head: bytes, plan: object, answer_to: int, fds: Sequence[int]) -> None:
+        memory = _memory_file(json.dumps(plan).encode()) if plan is not None else -1
+        try:
+            attached = [answer_to, *([memory] if memory >= 0 else []), *fds]
+            assert self._control is not None
+            try:
+                socket.send_fds(self._control, [head], attached)
+            except (BrokenPipeError, ConnectionResetError) as error:
+                log.warning("the helper was lost, starting another")
+                self._control.close()
+                self._control = None
+                raise Failed("ask the helper", 0, "it was lost; it is being started again") from error
+        finally:
+            if memory >= 0:
+                os.close(memory)
+
+
+def _memory_file(content: bytes) -> int:
+    memory = os.memfd_create("plan", os.MFD_CLOEXEC)
+    with open(memory, "wb", closefd=False) as file:
+        file.write(content)
+    return memory
+
+
+async def _received(channel: socket.socket, fds: int, what: str) -> Answer:
+    """The next message; an answer that never comes, or comes empty, is a failure of `what`."""
+    loop = asyncio.get_running_loop()
+    readable: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(channel.fileno(), lambda: None if readable.done() else readable.set_result(None))
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await readable
+        data, got, _, _ = socket.recv_fds(channel, 1 << 16, fds)
+    except TimeoutError as error:
+        raise Failed(what, 0, f"no answer within {_PATIENCE:.0f} seconds") from error
+    except ConnectionResetError as error:
+        raise Failed(what, 0, "it ended without a word; the node's log may say why") from error
+    finally:
+        loop.remove_reader(channel.fileno())
+    if not data:
+        raise Failed(what, 0, "it ended without a word; the node's log may say why")
+    return Answer(json.loads(data), got)
+
+
+def adopt(record: dict[str, Any], on_end: Callable[[], None]) -> Process | None:
+    """The process that a record on disk names, if it still lives."""
+    pidfd = records.open_process(record)
+    return Process(pidfd, on_end) if pidfd is not None else None

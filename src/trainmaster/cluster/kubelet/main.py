@@ -1,0 +1,150 @@
+"""The node agent: wires its parts and runs until cancelled. Pods go on when it ends; the next one adopts them."""
+
+import asyncio
+import contextlib
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+from trainmaster.api.core import PODS, SERVICES
+from trainmaster.cluster.kubelet import holder, register
+from trainmaster.cluster.kubelet.events import Events
+from trainmaster.cluster.kubelet.images import Images
+from trainmaster.cluster.kubelet.launcher import Launcher, Process
+from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.cluster.kubelet.server import Server
+from trainmaster.cluster.kubelet.settings import NodeSettings
+from trainmaster.cluster.network.nameserver import Nameserver
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import KubeError
+from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.informer import Informer
+from trainmaster.runtime.log import logger
+from trainmaster.runtime.recorder import Recorder
+
+__all__ = ["NodeSettings", "run"]
+
+log = logger("kubelet")
+
+
+async def run(
+    settings: NodeSettings, *, client: Client, images: Images, clock: Clock, ready: Callable[[], None]
+) -> None:
+    """Be a node until cancelled. Raises `records.Failed` when this machine cannot make sandboxes."""
+    _allow_many_files()
+    for directory in (settings.run, settings.pods, settings.logs, settings.volumes):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    launcher = Launcher(settings.run)
+    node = _Node(settings, launcher)
+    try:
+        await node.enter()
+        await _serve(settings, node, client, images, clock, ready)
+    finally:
+        node.leave()
+        await launcher.close()
+
+
+async def _serve(
+    settings: NodeSettings, node: "_Node", client: Client, images: Images, clock: Clock, ready: Callable[[], None]
+) -> None:
+    mine = Informer(client, PODS, clock=clock, fields=f"spec.nodeName={settings.name}")
+    everyone = Informer(client, PODS, clock=clock)
+    services = Informer(client, SERVICES, clock=clock)
+    events = Events(Recorder(client, "kubelet", clock))
+    pods = Pods(
+        settings, client, images, clock, events, node.launcher, mine, rootless=node.rootless,
+        allocatable=register.offered(settings),
+    )
+    nameserver = Nameserver(services.copy.all, everyone.copy.all)
+    for informer in (services, everyone):
+        informer.on_change(lambda before, after: nameserver.changed())  # noqa: ARG005  any change will do
+
+    async def drain() -> None:
+        await pods.drain()
+        node.draining = True
+        await asyncio.to_thread(holder.end, settings.run)
+        await asyncio.to_thread(remove, settings.pods)
+
+    async with asyncio.TaskGroup() as group:
+        for informer in (mine, everyone, services):
+            group.create_task(informer.run())
+        group.create_task(events.run())
+        group.create_task(node.hold(nameserver))
+        await _registered(settings, client, clock)
+        group.create_task(register.keep_alive(settings, client, clock))
+        await node.started.wait()
+        group.create_task(pods.run())
+        group.create_task(Server(pods, clock, drain).run(settings.socket, ready))
+
+
+class _Node:
+    """The cluster's namespaces as the agent needs them: there, and made again if they are lost."""
+
+    def __init__(self, settings: NodeSettings, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self.rootless = False
+        self.draining = False
+        self.started = asyncio.Event()
+        self._run = settings.run
+        self._holder: Process | None = None
+
+    async def enter(self) -> None:
+        """Have a holder and the helper inside it."""
+        _forget_dead_holder(self._run)
+        await self.launcher.start()
+        found = holder.find(str(self._run))
+        if found is None:
+            raise RuntimeError("the holder of the cluster's namespaces ended as soon as it was started")
+        self._holder = Process(found[0], lambda: None)
+        self.rootless = bool(found[1].get("rootless"))
+
+    async def hold(self, nameserver: Nameserver) -> None:
+        """Serve names in the cluster's network; if the holder is lost, begin again with another."""
+        while True:
+            sockets = await self.launcher.listen(holder.GATEWAY, 53)
+            serving = asyncio.create_task(nameserver.serve(*sockets))
+            self.started.set()
+            try:
+                assert self._holder is not None
+                await self._holder.end()
+            finally:
+                serving.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await serving
+            if self.draining:
+                return
+            log.error("the holder of the cluster's namespaces is gone, and with it every container; starting another")
+            await self.launcher.close()
+            await self.enter()
+
+    def leave(self) -> None:
+        if self._holder is not None:
+            self._holder.forget()
+
+
+def _forget_dead_holder(run: Path) -> None:
+    """A record whose process is gone would keep the next holder from claiming the name."""
+    if not holder.alive(run):
+        (run / "holder.json").unlink(missing_ok=True)
+
+
+async def _registered(settings: NodeSettings, client: Client, clock: Clock) -> None:
+    trouble = False
+    while True:
+        try:
+            await register.register(settings, client, clock)
+            return
+        except KubeError as error:
+            if not trouble:
+                log.warning("the node could not be registered, trying again", cause=error)
+            trouble = True
+            await clock.sleep(1.0)
+
+
+def _allow_many_files() -> None:
+    """Each pod takes two descriptors for life, each log reader two more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(hard, 1 << 16) if hard != resource.RLIM_INFINITY else 1 << 16
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

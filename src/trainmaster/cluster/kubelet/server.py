@@ -1,0 +1,191 @@
+"""The kubelet's own HTTP API, on a Unix socket in the runtime directory: logs, health, drain.
+
+A Unix socket of mode 0600 in a directory of mode 0700 needs neither port nor token, and nobody off this machine can
+reach it. The API server speaks to it for `pods/log`; `trainmaster down` for `/drain`.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from aiohttp import web
+
+from trainmaster.api.meta import moment
+from trainmaster.cluster.kubelet import logs, records
+from trainmaster.cluster.kubelet.criformat import timestamp
+from trainmaster.cluster.kubelet.decide import init_containers, main_containers
+from trainmaster.cluster.kubelet.filewatch import FileWatch
+from trainmaster.cluster.kubelet.life import Life
+from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.runtime.clock import Clock
+
+
+class Refused(Exception):
+    """A request that cannot be served, with the kubelet's sentence."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Server:
+    """Serves what the pods of this node have to show."""
+
+    def __init__(self, pods: Pods, clock: Clock, drain: Callable[[], Awaitable[None]]) -> None:
+        self._pods = pods
+        self._clock = clock
+        self._drain = drain
+        self._files = FileWatch()
+
+    async def run(self, path: Path, ready: Callable[[], None]) -> None:
+        """Serve on a Unix socket until cancelled."""
+        application = web.Application()
+        application.router.add_get("/healthz", self._healthz)
+        application.router.add_post("/drain", self._drained)
+        application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
+        # Cancellation: a follower that went away must not be waited for until its container speaks again.
+        runner = web.AppRunner(application, handler_cancellation=True, access_log=None)
+        await runner.setup()
+        listener = listen(path)
+        try:
+            await web.SockSite(runner, listener, shutdown_timeout=1.0).start()
+            ready()
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+            self._files.close()
+            listener.close()
+            path.unlink(missing_ok=True)
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _drained(self, _: web.Request) -> web.Response:
+        await self._drain()
+        return web.Response(text="drained")
+
+    async def _logs(self, request: web.Request) -> web.StreamResponse:
+        try:
+            life, container = self._find(request)
+            query = request.query
+            wanted = wanted_of(dict(query), self._clock.now())
+            number = _attempt(life, container, previous=query.get("previous") in ("true", "1"))
+        except Refused as refused:
+            return web.Response(status=refused.code, text=str(refused))
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        async with contextlib.aclosing(self._content(life, container, number, wanted)) as content:
+            with contextlib.suppress(ConnectionResetError):
+                async for chunk in content:
+                    await response.write(chunk)
+                await response.write_eof()
+        return response
+
+    def _find(self, request: web.Request) -> tuple[Life, str]:
+        names = request.match_info
+        life = self._pods.find(names["namespace"], names["pod"])
+        if life is None:
+            raise Refused(404, f'pod "{names["pod"]}" not found')
+        known = [one["name"] for one in init_containers(life.pod) + main_containers(life.pod)]
+        if names["container"] not in known:
+            raise Refused(404, f'container "{names["container"]}" not found in pod "{names["pod"]}"')
+        return life, names["container"]
+
+    async def _content(
+        self, life: Life, container: str, number: int, wanted: logs.Wanted
+    ) -> AsyncGenerator[bytes, None]:
+        path, directory = life.places.log(container, number), life.places.attempt(container, number)
+
+        def ended() -> bool:
+            return records.read(str(directory), records.EXIT) is not None or not directory.exists()
+
+        if not path.exists():
+            return                      # the command could not be started: it said nothing
+        if not wanted.follow:
+            async for chunk in logs.read(path, wanted, _never, ended):
+                yield chunk
+            return
+        # The end is told by the attempt's directory, into which the shim moves the record of it.
+        async with self._files.watching(path) as grown, self._files.watching(directory) as closed:
+            async def changed() -> None:
+                await _either(grown, closed)
+
+            async for chunk in logs.read(path, wanted, changed, ended):
+                yield chunk
+
+
+def wanted_of(query: dict[str, str], now: datetime) -> logs.Wanted:
+    """The query of a log request. Raises Refused for a value that is no number or moment."""
+    since = b""
+    try:
+        if query.get("sinceTime"):
+            since = timestamp(_nanoseconds(moment(query["sinceTime"])))
+        elif query.get("sinceSeconds"):
+            since = timestamp(_nanoseconds(now - timedelta(seconds=int(query["sinceSeconds"]))))
+        tail = int(query["tailLines"]) if query.get("tailLines") else None
+        limit = int(query["limitBytes"]) if query.get("limitBytes") else None
+    except (ValueError, OverflowError) as error:
+        raise Refused(400, f"the log query cannot be read: {error}") from error
+    if (tail is not None and tail < 0) or (limit is not None and limit < 1):
+        raise Refused(400, "tailLines must not be negative and limitBytes must be positive")
+    return logs.Wanted(
+        follow=query.get("follow") in ("true", "1"), timestamps=query.get("timestamps") in ("true", "1"), tail=tail,
+        since=since, limit=limit,
+    )
+
+
+def listen(path: Path) -> socket.socket:
+    """A listening Unix socket; through its directory's descriptor, since an address holds no more than 107 bytes."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        listener.bind(f"/proc/self/fd/{directory}/{path.name}")
+    finally:
+        os.close(directory)
+    path.chmod(0o600)
+    listener.listen(64)
+    listener.setblocking(False)
+    return listener
+
+
+def _attempt(life: Life, container: str, *, previous: bool) -> int:
+    """The number of the attempt whose log is meant."""
+    folder, name = life.places.pod / container, life.pod["metadata"]["name"]
+    numbers = sorted(
+        int(entry.name) for entry in (folder.iterdir() if folder.is_dir() else ())
+        if entry.name.isdecimal() and records.read(str(entry), records.SHIM) is not None
+    )
+    if previous:
+        if len(numbers) < 2:
+            raise Refused(400, f'previous terminated container "{container}" in pod "{name}" not found')
+        return numbers[-2]
+    if not numbers:
+        why = life.waiting[container].reason if container in life.waiting else "ContainerCreating"
+        raise Refused(400, f'container "{container}" in pod "{name}" is waiting to start: {why}')
+    return numbers[-1]
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()
+
+
+async def _either(*events: asyncio.Event) -> None:
+    """Return when any of them is set, and take note of it."""
+    if not any(event.is_set() for event in events):
+        tasks = [asyncio.ensure_future(event.wait()) for event in events]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+    for event in events:
+        event.clear()
+
+
+def _nanoseconds(when: datetime) -> int:
+    return int(when.timestamp() * 1_000_000) * 1000

@@ -1,0 +1,67 @@
+"""What a node is told when it starts, and where it keeps what on disk."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainmaster.api.meta import Object, is_dns_label, is_dns_subdomain, name_of, namespace_of, uid_of
+
+_UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """One node of the embedded cluster."""
+
+    name: str
+    run: Path                      # runtime directory: sockets, records of processes, sandboxes
+    logs: Path                     # logs of pods
+    volumes: Path
+    cpus: str
+    memory: str
+    resources: Mapping[str, str] = field(default_factory=dict)     # further resources, such as nvidia.com/gpu
+    hidden: tuple[Path, ...] = ()  # directories that no pod may see
+
+    @property
+    def pods(self) -> Path:
+        return self.run / "pods"
+
+    @property
+    def socket(self) -> Path:
+        return self.run / "kubelet.sock"
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlaces:
+    """Where one pod is kept. Made by `places_of` only, which has checked every name that became part of a path."""
+
+    pod: Path        # records, layers
+    volumes: Path
+    logs: Path
+
+    @property
+    def shm(self) -> Path:
+        return self.pod / ".shm"    # the dot keeps it apart from containers' names
+
+    def attempt(self, container: str, number: int) -> Path:
+        return self.pod / container / str(number)
+
+    def log(self, container: str, number: int) -> Path:
+        return self.logs / container / f"{number}.log"
+
+
+class BadName(Exception):
+    """A name from the API that must not become a path."""
+
+
+def places_of(settings: NodeSettings, pod: Object) -> PodPlaces:
+    """The pod's directories. Raises BadName: an API server that is not ours may let anything through."""
+    namespace, name, uid = namespace_of(pod), name_of(pod), uid_of(pod)
+    if not _UID.fullmatch(uid) or not is_dns_label(namespace) or not is_dns_subdomain(name):
+        raise BadName(f"pod {namespace}/{name} with uid {uid!r} has a name that cannot be a directory")
+    spec = pod.get("spec") or {}
+    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
+        if not is_dns_label(str(container.get("name", ""))):
+            raise BadName(f"pod {namespace}/{name}: container name {container.get('name')!r} cannot be a directory")
+    return PodPlaces(settings.pods / uid, settings.volumes / "pods" / uid, settings.logs / f"{namespace}_{name}_{uid}")
