@@ -169,7 +169,9 @@ class Faults:
     writes: list[Write] = field(default_factory=list)
     injected: list[tuple[int, Fault]] = field(default_factory=list)
     died: bool = False
+    down: bool = False
     _requests: int = 0
+    _open: "set[_Faulty]" = field(default_factory=set)
     _answers: dict[tuple[str, tuple[tuple[str, str], ...]], Response] = field(default_factory=dict)
 
     async def send(self, request: Request) -> Response:
@@ -191,10 +193,24 @@ class Faults:
         if isinstance(fault, Answer):
             return _Failure(fault.code, _headers(fault), _status(fault))
         stream = await self.inner.open(request)
-        return _Faulty(stream.status, stream.headers, stream, fault, self)
+        faulty = _Faulty(stream.status, stream.headers, stream, fault, self)
+        self._open.add(faulty)
+        return faulty
 
     async def close(self) -> None:
         await self.inner.close()
+
+    async def disconnect(self) -> None:
+        """The network goes away: streams end, requests are refused, until `connect`."""
+        self.down = True
+        for stream in list(self._open):
+            await stream.close()
+
+    def connect(self) -> None:
+        self.down = False
+
+    def closed(self, stream: "_Faulty") -> None:
+        self._open.discard(stream)
 
     async def _before(self, request: Request) -> Fault | None:
         self.stay_dead()
@@ -204,7 +220,7 @@ class Faults:
             self.injected.append((self._requests, fault))
         else:
             fault = None
-        if isinstance(fault, Refuse):
+        if self.down or isinstance(fault, Refuse):
             raise Unreachable(f"{request.method} {request.path}: refused (injected)")
         if isinstance(fault, Delay):
             await self.clock.sleep(fault.seconds)
@@ -247,7 +263,7 @@ async def crash_points(
         yield f"died after write {number}: {write}", clean, end
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Faulty:
     """A stream with a fault, or one that only has to end with its process."""
 
@@ -287,6 +303,7 @@ class _Faulty:
             sent += 1
 
     async def close(self) -> None:
+        self.life.closed(self)
         await self.inner.close()
 
 

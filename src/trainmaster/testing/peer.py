@@ -36,6 +36,7 @@ class Watch:
 
     async def close(self) -> None:
         self.closed = True
+        self.lines.put_nowait(END)
 
 
 class Peer:

@@ -395,7 +395,7 @@ def at_most_two_old(plan: Plan) -> Plan:
     steps=st.lists(
         st.one_of(
             st.tuples(st.sampled_from(["put", "put", "delete"]), st.sampled_from("abcd")),
-            st.tuples(st.sampled_from(["end", "compact", "bookmark", "settle", "wait"]), st.just("")),
+            st.tuples(st.sampled_from(["end", "compact", "bookmark", "settle", "wait", "down", "up"]), st.just("")),
         ),
         max_size=40,
     ),
@@ -414,8 +414,13 @@ def test_whatever_goes_wrong_the_copy_converges_and_the_callbacks_tell_it(
                     await story.clock.settle()
                 case "wait":
                     await story.clock.advance(seconds=2)
+                case "down":
+                    await story.wire.disconnect()
+                case "up":
+                    story.wire.connect()
                 case _:
                     getattr(story.peer, verb)()
+        story.wire.connect()
         await story.clock.advance(minutes=20)
         await story.stop()
 

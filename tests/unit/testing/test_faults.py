@@ -144,6 +144,27 @@ async def test_a_watch_with_a_fault(fault: Fault, expected: list[str], outcome: 
     assert isinstance(task.exception(), outcome or type(None))
 
 
+async def test_a_disconnected_client_reaches_nobody_and_its_streams_end() -> None:
+    peer, clock = Peer(), VirtualClock()
+    wire = Faults(peer, clock)
+    client = Client(wire)
+
+    async def follow() -> None:
+        async for _ in client.watch(PODS, revision="100"):
+            pass
+
+    task = asyncio.create_task(follow())
+    await clock.settle()
+    await wire.disconnect()
+    await clock.settle()
+    assert task.done()
+    with pytest.raises(Unreachable):
+        await client.list(PODS)
+
+    wire.connect()
+    assert [] == (await client.list(PODS)).items
+
+
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
