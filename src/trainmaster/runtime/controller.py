@@ -64,6 +64,7 @@ class Controller(Generic[K]):
                 await self._once(key)
             finally:
                 self.queue.done(key)
+            await asyncio.sleep(0)    # neither a full queue nor a reconcile in memory waits for anything; others do
 
     @asynccontextmanager
     async def _may_be_stopped(self) -> AsyncIterator[None]:

@@ -97,6 +97,18 @@ async def test_no_more_keys_at_once_than_workers_and_no_key_twice_at_once() -> N
     assert {"a": 2, "b": 1, "c": 1, "d": 1} == {k: [key for _, key in bench.worked].count(k) for k in "abcd"}
 
 
+async def test_a_long_queue_does_not_keep_the_loop_to_itself() -> None:
+    bench = Bench()
+    await bench.start()
+    for number in range(1000):
+        bench.controller.queue.add(str(number))
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert 0 < len(bench.worked) < 100
+    await bench.stop()
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
