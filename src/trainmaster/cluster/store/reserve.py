@@ -33,8 +33,9 @@ class Reserve:
         self._db = db
         self._fd = fd
         self._free = 0  # at most this many were there when we last looked, minus what was written since
-        with suppress(sqlite3.Error):  # then later: a full disk must not keep the store from opening
+        with suppress(sqlite3.Error, OSError):  # then later: a full disk must not keep the store from opening
             self.drop_filler()
+            self.ensure(0)
 
     def drop_filler(self) -> None:
         """Make free pages of a filler that was left by a crash, or a full disk, in the middle of growing."""
@@ -105,6 +106,13 @@ def take_log_back(path: Path) -> None:
     finally:
         os.close(fd)
     aside.rename(log)
+    # The new name must be durable before anything is written under it, or a power failure could give back the old one,
+    # and the log would be wiped with acknowledged writes in it. SQLite does this only for a log it makes itself.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _log(path: Path) -> Path:
