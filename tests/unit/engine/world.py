@@ -48,16 +48,19 @@ class World:
     writes: list[str] = field(default_factory=list)      # in order: what was done
     gone: bool = False
     uids: int = 0
+    read: tuple[Object, TrainingJob] | None = None       # the job is read once per state
 
     @property
     def job(self) -> TrainingJob:
-        framework = framework_of(self.thing["kind"])
-        assert framework is not None
-        return read(self.thing, framework)
+        if self.read is None or self.read[0] is not self.thing:
+            framework = framework_of(self.thing["kind"])
+            assert framework is not None
+            self.read = (self.thing, read(self.thing, framework))
+        return self.read[1]
 
     @property
     def status(self) -> JobStatus:
-        return codec.decode_status(self.thing.get("status"))
+        return self.job.status
 
     @property
     def seen(self) -> Observed:

@@ -1,0 +1,98 @@
+"""Random stories for properties: a job, and what nodes, people and time do to it, in random order."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from tests.unit.engine.world import World
+
+from trainmaster.api.meta import Object
+
+CODES = (0, 1, 2, 127, 128, 130, 137, 143, 255)
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One thing that happens."""
+
+    verb: str
+    target: str = "*"
+    value: Any = None
+
+    def happen(self, world: World) -> None:
+        match self.verb:
+            case "end":
+                if self.value == 0:
+                    world.succeed(self.target)
+                else:
+                    world.fail(self.target, code=self.value)
+            case "run" | "evict" | "mark" | "vanish" | "remove":
+                getattr(world, self.verb)(self.target)
+            case "restart":
+                world.run(self.target, restarts=self.value)
+            case "suspend":
+                world.edit(runPolicy={"suspend": self.value})
+            case "scale":
+                role, count = self.value
+                if role in world.thing["spec"]["tfReplicaSpecs"]:
+                    world.edit(tfReplicaSpecs={role: {"replicas": count}})
+            case "clean":
+                world.edit(runPolicy={"cleanPodPolicy": self.value})
+            case "lose service":
+                world.services.pop(self.target, None)
+            case "wait":
+                world.pass_time(self.value)
+            case _:
+                raise AssertionError(self.verb)
+
+
+def tfjob(**changes: Any) -> Object:
+    """A TFJob as people write it; `roles` maps roles to (replicas, restart policy)."""
+    roles: dict[str, tuple[int, str]] = changes.pop("roles", {"Worker": (2, "Never")})
+    specs = {}
+    for role, (replicas, policy) in roles.items():
+        template = {"spec": {"containers": [{"name": "tensorflow", "image": "example/train:1"}]}}
+        specs[role] = {"replicas": replicas, "restartPolicy": policy, "template": template}
+    policy = changes.pop("policy", {})
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": "mnist", "namespace": "ns", "uid": "job-1"},
+        "spec": {"tfReplicaSpecs": specs, "runPolicy": policy, **changes},
+    }
+
+
+restart_policies = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
+run_policies = st.fixed_dictionaries({}, optional={
+    "cleanPodPolicy": st.sampled_from(["None", "Running", "All"]),
+    "backoffLimit": st.integers(0, 4),
+    "activeDeadlineSeconds": st.integers(0, 100),
+    "ttlSecondsAfterFinished": st.integers(0, 100),
+    "suspend": st.booleans(),
+})
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Object:
+    chief = draw(st.sampled_from(["", "Chief", "Master"]))
+    names = [name for name in (chief, "Worker", *draw(st.lists(st.sampled_from(["PS", "Evaluator"]), unique=True))) if name]
+    roles = {name: (draw(st.integers(0 if name == "PS" else 1, 3)), draw(restart_policies)) for name in names}
+    extra = draw(st.fixed_dictionaries({}, optional={
+        "enableDynamicWorker": st.booleans(), "successPolicy": st.sampled_from(["", "AllWorkers"]),
+    }))
+    return tfjob(roles=roles, policy=draw(run_policies), **extra)
+
+
+targets = st.sampled_from(["*", "*-worker-*", "*-0", "*-worker-0", "*-worker-1", "*-chief-0", "*-master-0", "*-ps-0"])
+deeds = st.one_of(
+    st.builds(Deed, st.just("run"), targets),
+    st.builds(Deed, st.just("end"), targets, st.sampled_from(CODES)),
+    st.builds(Deed, st.just("restart"), targets, st.integers(0, 3)),
+    st.builds(Deed, st.sampled_from(["evict", "mark", "vanish", "remove"]), targets),
+    st.builds(Deed, st.just("suspend"), st.just("*"), st.booleans()),
+    st.builds(Deed, st.just("scale"), st.just("*"), st.tuples(st.sampled_from(["Worker", "PS"]), st.integers(0, 4))),
+    st.builds(Deed, st.just("clean"), st.just("*"), st.sampled_from(["None", "Running", "All"])),
+    st.builds(Deed, st.just("lose service"), st.sampled_from(["mnist-worker-0", "mnist-ps-0"])),
+    st.builds(Deed, st.just("wait"), st.just("*"), st.integers(1, 60)),
+)
+stories = st.lists(deeds, max_size=12)

@@ -1,0 +1,201 @@
+"""The real operator on the real embedded API server, in this process and on virtual time.
+
+The test plays the kubelet and the people. The operator may die after any write (`dies_after`); it is then started again
+as a new life that knows nothing, as a crashed process would be.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+from trainmaster.api.core import DEFINITIONS, EVENTS, PODS, SERVICES
+from trainmaster.api.meta import Object, Resource, being_deleted, name_of, timestamp, uid_of
+from trainmaster.api.schema import definitions
+from trainmaster.cluster.apiserver.auth import Identity
+from trainmaster.cluster.apiserver.inprocess import InProcess
+from trainmaster.cluster.apiserver.server import ApiServer
+from trainmaster.cluster.controllers.garbage import Collector
+from trainmaster.cluster.store import Store
+from trainmaster.frameworks.registry import framework_of
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import NotFound
+from trainmaster.operator import main as operator
+from trainmaster.operator.config import DEFAULTS, Settings
+from trainmaster.testing.clock import VirtualClock
+from trainmaster.testing.faults import Faults, Plan, Write, is_death, nothing
+
+NAMESPACE = "default"
+# Looks of the kubelet at the end of each deed: more than any story needs.
+ROUNDS = 20
+
+
+class Stage:
+    """A cluster with an operator, and hands to move it."""
+
+    def __init__(self, server: ApiServer, clock: VirtualClock, settings: Settings = DEFAULTS) -> None:
+        self.server = server
+        self.clock = clock
+        self.settings = settings
+        self.client = Client(InProcess(server, Identity("tests", ("system:masters",))))
+        self.lives: list[Faults] = []
+        self._operator: asyncio.Task[None] | None = None
+        self.hold = False
+
+    @property
+    def writes(self) -> list[Write]:
+        """What the first life of the operator wrote, Events apart: they are courtesy, and told again or not at all."""
+        return [write for write in self.lives[0].writes if not write.path.endswith("/events")]
+
+    def begin(self, dies_after: int | None = None, plan: Plan = nothing) -> None:
+        """Start a life of the operator."""
+        life = Faults(InProcess(self.server, Identity("operator")), self.clock, plan=plan)
+        life.die_after = dies_after
+        self.lives.append(life)
+        self._operator = asyncio.create_task(operator.run(Client(life), self.clock, self.settings))
+
+    async def end(self) -> None:
+        if self._operator is not None:
+            self._operator.cancel()
+            await asyncio.gather(self._operator, return_exceptions=True)
+            self._operator = None
+
+    async def settle(self, seconds: float = 1.0) -> None:
+        """Let everything happen that happens by itself, the kubelet's part of deletions included."""
+        for _ in range(ROUNDS):
+            await self.clock.advance(seconds)
+            self._raise_from_the_dead()
+            if not self.hold and await self._let_go():
+                continue
+            if self._operator is None or len(self.lives[-1].writes) == self._seen:
+                self._seen = len(self.lives[-1].writes) if self.lives else 0
+                return
+            self._seen = len(self.lives[-1].writes)
+        raise AssertionError(f"never at rest; last: {self.lives[-1].writes[-5:]}")
+
+    _seen = -1
+
+    def _raise_from_the_dead(self) -> None:
+        task = self._operator
+        if task is None or not task.done():
+            return
+        if task.cancelled() or not is_death(task.exception() or RuntimeError()):
+            raise AssertionError(f"the operator ended: {task.exception()!r}") from task.exception()
+        self._seen = -1
+        self.begin()
+
+    async def _let_go(self) -> bool:
+        """Pods that are being deleted are gone now; whether there were any."""
+        going = [pod for pod in await self.pods() if being_deleted(pod)]
+        for pod in going:
+            await self.client.delete(PODS, name_of(pod), NAMESPACE, uid=uid_of(pod), grace=0)
+        return bool(going)
+
+    # What people do
+
+    async def apply(self, thing: Object) -> Object:
+        made = {**thing, "metadata": {"name": name_of(thing), "namespace": NAMESPACE}}
+        return await self.client.create(resource_of(thing), made)
+
+    async def patch(self, thing: Object, **spec: Any) -> None:
+        await self.client.patch(resource_of(thing), name_of(thing), NAMESPACE, {"spec": spec})
+
+    async def delete(self, thing: Object) -> None:
+        await self.client.delete(resource_of(thing), name_of(thing), NAMESPACE, propagation="Background")
+
+    # What nodes do
+
+    async def run(self, pattern: str = "*", restarts: int = 0) -> None:
+        for pod in await self.living(pattern):
+            await self._status(pod, "Running", {"running": {"startedAt": timestamp(self.clock.now())}}, restarts)
+
+    async def succeed(self, pattern: str = "*") -> None:
+        for pod in await self.living(pattern):
+            await self._end(pod, "Succeeded", 0)
+
+    async def fail(self, pattern: str = "*", code: int = 1, message: str = "") -> None:
+        for pod in await self.living(pattern):
+            await self._end(pod, "Failed", code, message)
+
+    async def _end(self, pod: Object, phase: str, code: int, message: str = "") -> None:
+        now = timestamp(self.clock.now())
+        over = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": now, "finishedAt": now}
+        await self._status(pod, phase, {"terminated": over | ({"message": message} if message else {})})
+
+    async def _status(self, pod: Object, phase: str, state: Object, restarts: int = 0) -> None:
+        if not pod["spec"].get("nodeName"):
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name_of(pod)},
+                       "target": {"kind": "Node", "name": "node"}}
+            await self.client.create(PODS, binding, namespace=NAMESPACE, name=name_of(pod), subresource="binding")
+        states = [{"name": c["name"], "image": c["image"], "imageID": "", "ready": phase == "Running",
+                   "restartCount": restarts, "state": state} for c in pod["spec"]["containers"]]
+        change = {"status": {"phase": phase, "containerStatuses": states}}
+        await self.client.patch(PODS, name_of(pod), NAMESPACE, change, subresource="status")
+
+    # What is there
+
+    async def living(self, pattern: str) -> list[Object]:
+        return [pod for pod in await self.pods() if fnmatchcase(name_of(pod), pattern) and not being_deleted(pod)
+                and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
+
+    async def pods(self) -> list[Object]:
+        return sorted((await self.client.list(PODS, NAMESPACE)).items, key=name_of)
+
+    async def services(self) -> list[Object]:
+        return sorted((await self.client.list(SERVICES, NAMESPACE)).items, key=name_of)
+
+    async def events(self) -> list[Object]:
+        return (await self.client.list(EVENTS, NAMESPACE)).items
+
+    async def job(self, thing: Object) -> Object | None:
+        try:
+            return await self.client.get(resource_of(thing), name_of(thing), NAMESPACE)
+        except NotFound:
+            return None
+
+    async def picture(self, thing: Object) -> Object:
+        """Everything that is there, without what differs from run to run: identities and times."""
+        return {
+            "job": plain(await self.job(thing)),
+            "pods": [plain(pod) for pod in await self.pods()],
+            "services": [plain(service) for service in await self.services()],
+        }
+
+
+@asynccontextmanager
+async def stage(settings: Settings = DEFAULTS) -> AsyncIterator[Stage]:
+    clock = VirtualClock()
+    store = Store.open(None)
+    server = ApiServer(store, clock=clock)
+    await server.start()
+    made = Stage(server, clock, settings)
+    for definition in definitions():
+        await made.client.create(DEFINITIONS, definition)
+    collector = asyncio.create_task(Collector(Client(InProcess(server, Identity("collector"))), clock).run())
+    try:
+        yield made
+    finally:
+        await made.end()
+        collector.cancel()
+        await asyncio.gather(collector, return_exceptions=True)
+        await server.close()
+        await store.close()
+
+
+def resource_of(thing: Object) -> Resource:
+    framework = framework_of(thing["kind"])
+    assert framework is not None
+    return framework.kind.resource
+
+
+CHANGING = {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields",
+            "lastTransitionTime", "lastUpdateTime", "startTime", "completionTime", "startedAt", "finishedAt"}
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: "set" if key in CHANGING else plain(item) for key, item in value.items() if key != "managedFields"}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value
