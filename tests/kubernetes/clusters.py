@@ -96,11 +96,11 @@ def embedded(folder: Path) -> Iterator[Cluster]:
     home = Home(folder / "home")
     home.make()
     part = parts.control_plane(home)
-    part.start(environment={"TRAINMASTER_HOME": str(home.path)})
-    try:
+    with processes(folder) as started:
+        environment = {**os.environ, "TRAINMASTER_HOME": str(home.path)}
+        started.start(part.name, [sys.executable, "-m", part.module], environment)
+        started.wait(part.name, lambda: "server" in (part.facts() or {}))
         yield Cluster("embedded", home.kubeconfig)
-    finally:
-        part.stop(15.0)
 
 
 @contextlib.contextmanager

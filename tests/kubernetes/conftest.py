@@ -17,6 +17,20 @@ NO_GO = 3  # the tool's exit code
 
 Binaries = Callable[..., Path]
 
+# Where the embedded server is not yet Kubernetes: the test that shows it, and what is missing. A test that begins to
+# pass fails the tier until its line is taken out.
+GAPS = {
+    "test_server_side_apply_owns_and_gives_back[embedded]": "server-side apply does not create and does not own fields",
+    "test_binding_is_no_new_generation_of_a_pod[embedded]": "binding counts as a new generation of the pod",
+    "test_what_can_be_asked[embedded-auth can-i]": "there is no SelfSubjectAccessReview",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.name in GAPS:
+            item.add_marker(pytest.mark.xfail(strict=True, reason=GAPS[item.name]))
+
 
 @pytest.fixture(scope="session")
 def binaries(pytestconfig: pytest.Config) -> Binaries:

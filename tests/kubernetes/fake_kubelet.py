@@ -98,6 +98,7 @@ async def report(client: Client, pod: Object, phase: str, state: Object) -> None
                 "started": runs,
                 "restartCount": 0,
                 "state": state,
+                "lastState": {},
             }
             for container in pod["spec"]["containers"]
         ],

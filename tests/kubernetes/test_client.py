@@ -267,6 +267,15 @@ async def test_binding_gives_a_pod_its_node(client: Client, place: str) -> None:
     assert [(c["type"], c["status"]) for c in bound["status"]["conditions"]] == [("PodScheduled", "True")]
 
 
+async def test_binding_is_no_new_generation_of_a_pod(client: Client, place: str) -> None:
+    await client.create(PODS, pod("one"), namespace=place)
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "one"}, "target": {"name": "somewhere"}}
+
+    await client.create(PODS, binding, namespace=place, name="one", subresource="binding")
+
+    assert (await client.get(PODS, "one", place))["metadata"]["generation"] == 1
+
+
 async def test_a_bound_pod_is_deleted_in_two_steps(client: Client, place: str) -> None:
     await client.create(PODS, {**pod("one"), "spec": {**pod("one")["spec"], "nodeName": "somewhere"}}, namespace=place)
     await client.delete(PODS, "one", place)
