@@ -69,7 +69,8 @@ def environment(pod: Object, container: Object, image: Image, sources: Sources) 
                 found[variable["name"]] = value
         else:
             found[variable["name"]] = expand(str(variable.get("value") or ""), found)
-    return {"HOME": "/root", "HOSTNAME": hostname(pod), **image.environment, **found}
+    home = "/root" if user_of(pod, container) == 0 else "/"
+    return {"HOME": home, "HOSTNAME": hostname(pod), **image.environment, **found}
 
 
 def command(container: Object, image: Image, values: Mapping[str, str]) -> list[str]:
@@ -78,6 +79,15 @@ def command(container: Object, image: Image, values: Mapping[str, str]) -> list[
     head = list(given) if given else list(image.entrypoint)
     tail = list(args) if args else ([] if given else list(image.command))
     return [expand(str(word), values) for word in (*head, *tail)]
+
+
+def security_of(pod: Object, container: Object) -> Object:
+    """The container's security context, with the pod's underneath."""
+    return {**(pod["spec"].get("securityContext") or {}), **(container.get("securityContext") or {})}
+
+
+def user_of(pod: Object, container: Object) -> int:
+    return int(security_of(pod, container).get("runAsUser") or 0)
 
 
 def hostname(pod: Object) -> str:

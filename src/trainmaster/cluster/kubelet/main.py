@@ -8,13 +8,16 @@ from pathlib import Path
 
 from trainmaster.api.core import PODS, SERVICES
 from trainmaster.cluster.kubelet import holder, register
+from trainmaster.cluster.kubelet.capability import explain, gather
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.images import Images
 from trainmaster.cluster.kubelet.launcher import Launcher, Process
 from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.cluster.kubelet.records import HOLDER, Failed
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.server import Server
 from trainmaster.cluster.kubelet.settings import NodeSettings
+from trainmaster.cluster.kubelet.starting import Starter
 from trainmaster.cluster.network.nameserver import Nameserver
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError
@@ -23,22 +26,29 @@ from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
 from trainmaster.runtime.recorder import Recorder
 
-__all__ = ["NodeSettings", "run"]
+__all__ = ["NodeSettings", "NotPossible", "run"]
 
 log = logger("kubelet")
+
+
+class NotPossible(Exception):
+    """This machine cannot run pods; the message says why and what to do."""
 
 
 async def run(
     settings: NodeSettings, *, client: Client, images: Images, clock: Clock, ready: Callable[[], None]
 ) -> None:
-    """Be a node until cancelled. Raises `records.Failed` when this machine cannot make sandboxes."""
+    """Be a node until cancelled. Raises NotPossible, with cause and remedy, when this machine cannot make sandboxes."""
     _allow_many_files()
     for directory in (settings.run, settings.pods, settings.logs, settings.volumes):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     launcher = Launcher(settings.run)
     node = _Node(settings, launcher)
     try:
-        await node.enter()
+        try:
+            await node.enter()
+        except Failed as failed:
+            raise NotPossible(str(explain(failed, gather()))) from failed
         await _serve(settings, node, client, images, clock, ready)
     finally:
         node.leave()
@@ -52,10 +62,11 @@ async def _serve(
     everyone = Informer(client, PODS, clock=clock)
     services = Informer(client, SERVICES, clock=clock)
     events = Events(Recorder(client, "kubelet", clock))
-    pods = Pods(
-        settings, client, images, clock, events, node.launcher, mine, rootless=node.rootless,
+    starter = Starter(
+        settings, client, images, clock, events, node.launcher, rootless=node.rootless,
         allocatable=register.offered(settings),
     )
+    pods = Pods(settings, client, clock, events, starter, mine)
     nameserver = Nameserver(services.copy.all, everyone.copy.all)
     for informer in (services, everyone):
         informer.on_change(lambda before, after: nameserver.changed())  # noqa: ARG005  any change will do
@@ -126,7 +137,7 @@ class _Node:
 def _forget_dead_holder(run: Path) -> None:
     """A record whose process is gone would keep the next holder from claiming the name."""
     if not holder.alive(run):
-        (run / "holder.json").unlink(missing_ok=True)
+        (run / HOLDER).unlink(missing_ok=True)
 
 
 async def _registered(settings: NodeSettings, client: Client, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trainmaster.api.meta import Object, namespace_of
 from trainmaster.cluster.kubelet import linux
-from trainmaster.cluster.kubelet.environment import ConfigError, hostname
+from trainmaster.cluster.kubelet.environment import ConfigError, hostname, security_of, user_of
 from trainmaster.cluster.kubelet.holder import BRIDGE, GATEWAY, PREFIX
 from trainmaster.cluster.kubelet.images import Image
 from trainmaster.cluster.kubelet.rootfs import Bind
@@ -43,9 +43,9 @@ def container_plan(
     hidden: Sequence[Path],
 ) -> ContainerPlan:
     directory = places.attempt(container["name"], attempt)
-    security = {**(pod["spec"].get("securityContext") or {}), **(container.get("securityContext") or {})}
+    security = security_of(pod, container)
     privileged = bool(security.get("privileged"))
-    user = int(security.get("runAsUser") or 0)
+    user = user_of(pod, container)
     if security.get("runAsNonRoot") and user == 0 and not rootless:
         raise ConfigError("container has runAsNonRoot and image will run as root")
     working = str(container.get("workingDir") or image.directory or "/")

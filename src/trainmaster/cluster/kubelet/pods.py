@@ -5,30 +5,25 @@ workers are woken by the pod's object, by the end of any of its processes and by
 """
 
 import asyncio
+import contextlib
 import signal
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from trainmaster.api.core import CONFIG_MAPS, PODS, SECRETS
-from trainmaster.api.meta import Object, Resource, namespace_of, uid_of
+from trainmaster.api.core import PODS
+from trainmaster.api.meta import Object, namespace_of, uid_of
 from trainmaster.cluster.kubelet import decide as decisions
-from trainmaster.cluster.kubelet import environment, plans, reap, records, volumes
-from trainmaster.cluster.kubelet.environment import ConfigError, Sources
+from trainmaster.cluster.kubelet import reap
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.holder import GATEWAY
-from trainmaster.cluster.kubelet.images import Image, ImageError, Images
-from trainmaster.cluster.kubelet.launcher import Launcher, Process, adopt
 from trainmaster.cluster.kubelet.life import Life, begin, observe
-from trainmaster.cluster.kubelet.observed import Observed, Waiting
-from trainmaster.cluster.kubelet.records import Failed
+from trainmaster.cluster.kubelet.observed import Observed
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.settings import BadName, NodeSettings, places_of
-from trainmaster.cluster.kubelet.shim import KILL_ALL, ContainerPlan
+from trainmaster.cluster.kubelet.shim import KILL_ALL
+from trainmaster.cluster.kubelet.starting import Starter
 from trainmaster.cluster.kubelet.status import pod_status
-from trainmaster.cluster.kubelet.volumes import VolumeError
-from trainmaster.cluster.network.addresses import next_address
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import Conflict, NotFound
+from trainmaster.kube.errors import Conflict, KubeError, NotFound, is_transient
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.controller import Controller
 from trainmaster.runtime.informer import Informer
@@ -38,31 +33,27 @@ from trainmaster.runtime.store import older
 log = logger("kubelet")
 
 WORKERS = 16
-RETRY = timedelta(seconds=10)
-LONGEST_RETRY = timedelta(minutes=5)
 # A pod whose object is gone already was deleted by force: no reason to wait for it, but time to say goodbye.
 FORCED_GRACE = 1
+# How soon an API that cannot be reached is asked again. Not ever more slowly: when it is back after an hour, what ended
+# meanwhile must be told at once.
+API_RETRY = timedelta(seconds=2)
 
 
 class Pods:
     """All pods of this node."""
 
     def __init__(
-        self, settings: NodeSettings, client: Client, images: Images, clock: Clock, events: Events, launcher: Launcher,
-        informer: Informer, *, rootless: bool, allocatable: Mapping[str, str],
+        self, settings: NodeSettings, client: Client, clock: Clock, events: Events, starter: Starter, informer: Informer
     ) -> None:
         self._settings = settings
         self._client = client
-        self._images = images
         self._clock = clock
         self._events = events
-        self._launcher = launcher
+        self._starter = starter
         self._informer = informer
-        self._rootless = rootless
-        self._allocatable = allocatable
         self._lives: dict[str, Life] = {}
-        self._addresses: dict[str, str] = {}       # uid -> address, from before the sandbox is made
-        self._last_address: str | None = None
+        self._trouble = False                      # the API could not be reached, and that was said
         self._draining = False
         self._drained = asyncio.Event()
         self._controller: Controller[str] = Controller(
@@ -120,7 +111,7 @@ class Pods:
             life = begin(pod, places, self._clock.now(), lambda: self._controller.queue.add(uid))
             self._lives[uid] = life
             if life.address:
-                self._addresses[uid] = life.address
+                self._starter.keep_address(life)
                 log.info("pod adopted", pod=pod["metadata"]["name"], namespace=namespace_of(pod), address=life.address)
         elif not older(pod["metadata"].get("resourceVersion", ""), life.pod["metadata"].get("resourceVersion", "")):
             life.pod = pod
@@ -131,6 +122,19 @@ class Pods:
         life = self._lives.get(uid)
         if life is None:
             return None
+        try:
+            moment = await self._work(life)
+        except KubeError as error:
+            if not is_transient(error) or isinstance(error, Conflict):
+                raise
+            if not self._trouble:
+                log.warning("the API cannot be reached; pods go on and are reported later", cause=error)
+            self._trouble = True
+            return self._clock.now() + API_RETRY
+        self._trouble = False
+        return moment
+
+    async def _work(self, life: Life) -> datetime | None:
         while True:
             now = self._clock.now()
             seen = observe(life, now, draining=self._draining)
@@ -150,13 +154,13 @@ class Pods:
     async def _perform(self, life: Life, action: decisions.Action) -> None:
         match action:
             case decisions.MakeSandbox():
-                await self._make_sandbox(life)
+                await self._starter.make_sandbox(life)
             case decisions.EndSandbox():
-                await self._end_sandbox(life)
+                await self._starter.end_sandbox(life)
             case decisions.Pull(container):
-                self._pull(life, container)
+                await self._starter.pull(life, container)
             case decisions.Start(container, attempt, level):
-                await self._start(life, container, attempt, level)
+                await self._starter.start(life, container, attempt, level)
             case decisions.Terminate(container, _):
                 life.terminating[container] = self._clock.now()
                 self._events.normal(life.pod, "Killing", f"Stopping container {container}")
@@ -169,157 +173,10 @@ class Pods:
                 life.killed[container] = now
                 self._signal(life, container, signal.SIGKILL if shim else KILL_ALL)
 
-    async def _make_sandbox(self, life: Life) -> None:
-        pod, places = life.pod, life.places
-        now = self._clock.now()
-        try:
-            for directory in (places.pod, places.shm, places.volumes, places.logs):
-                directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            records.write(str(places.pod), records.POD, reap.pod_record(pod))
-            life.volumes = await self._prepare_volumes(life)
-            address = self._reserve(life.uid)
-            answer = await self._launcher.sandbox(plans.sandbox_plan(pod, places, address, life.volumes))
-        except VolumeError as error:
-            self._block(life, now, "FailedMount", str(error))
-        except (Failed, OSError) as error:
-            self._block(life, now, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}")
-        else:
-            if answer.fds:
-                life.sandbox = Process(answer.fds[0], life.wake)
-            else:                          # somebody was quicker: an earlier agent's request that was still under way
-                self._adopt_sandbox(life)
-            life.blocked = None
-            life.address = life.last_address = self._addresses[life.uid]
-
-    def _adopt_sandbox(self, life: Life) -> None:
-        record = records.read(str(life.places.pod), records.SANDBOX) or {}
-        life.sandbox = adopt(record, life.wake)
-        if life.sandbox is None:
-            (life.places.pod / records.SANDBOX).unlink(missing_ok=True)
-            raise Failed("adopt the sandbox", 0, "it ended meanwhile")
-        self._addresses[life.uid] = str(record.get("address", ""))
-
-    def _reserve(self, uid: str) -> str:
-        if uid not in self._addresses:
-            address = next_address(set(self._addresses.values()), self._last_address)
-            self._addresses[uid] = self._last_address = address
-        return self._addresses[uid]
-
-    async def _end_sandbox(self, life: Life) -> None:
-        if life.sandbox is not None:
-            life.sandbox.send(signal.SIGKILL)
-            await life.sandbox.end()
-            life.sandbox = None
-        (life.places.pod / records.SANDBOX).unlink(missing_ok=True)
-        self._addresses.pop(life.uid, None)
-        life.address = ""
-
-    async def _prepare_volumes(self, life: Life) -> volumes.Volumes:
-        sources = await self._sources(life, *volumes.references(life.pod))
-        return await asyncio.to_thread(volumes.prepare, life.pod, life.places.volumes, sources)
-
-    async def _sources(self, life: Life, maps: set[str], secrets: set[str]) -> Sources:
-        namespace = namespace_of(life.pod)
-
-        async def fetched(resource: Resource, names: set[str]) -> dict[str, Object]:
-            found = {}
-            for name in names:
-                try:
-                    found[name] = await self._client.get(resource, name, namespace)
-                except NotFound:
-                    continue
-            return found
-
-        fields = {"status.hostIP": GATEWAY, "status.hostIPs": GATEWAY}
-        if life.address:
-            fields |= {"status.podIP": life.address, "status.podIPs": life.address}
-        return Sources(await fetched(CONFIG_MAPS, maps), await fetched(SECRETS, secrets), fields, self._allocatable)
-
-    def _pull(self, life: Life, container: str) -> None:
-        name = str(life.container(container).get("image", ""))
-        life.waiting.pop(container, None)
-        life.pulls[container] = asyncio.create_task(self._pull_image(life, container, name))
-
-    async def _pull_image(self, life: Life, container: str, name: str) -> None:
-        began = self._clock.monotonic()
-        self._events.normal(life.pod, "Pulling", f'Pulling image "{name}"')
-        try:
-            image = await self._images.prepare(name, lambda text: log.info("image", image=name, progress=text))
-            _check_command(life.container(container), image)
-        except ImageError as error:
-            failures = life.pull_failures[container] = life.pull_failures.get(container, 0) + 1
-            retry = min(LONGEST_RETRY, RETRY * 2 ** min(failures - 1, 5))
-            life.waiting[container] = Waiting(error.reason, str(error), self._clock.now() + retry)
-            self._events.warning(life.pod, "Failed", f'Failed to pull image "{name}": {error}')
-        else:
-            took = self._clock.monotonic() - began
-            self._events.normal(life.pod, "Pulled", f'Successfully pulled image "{name}" in {took:.3f}s')
-            if image.warning:
-                self._events.warning(life.pod, "ImageNotInCatalog", image.warning)
-            life.images[container] = image
-        finally:
-            life.pulls.pop(container, None)
-            life.wake()
-
-    async def _start(self, life: Life, name: str, attempt: int, level: int) -> None:
-        container = life.container(name)
-        try:
-            plan = await self._container_plan(life, container, attempt, level)
-            assert life.sandbox is not None
-            answer = await self._launcher.container(plan, life.sandbox.pidfd)
-        except (ConfigError, VolumeError) as error:
-            self._hold_back(life, name, "CreateContainerConfigError", str(error))
-            return
-        except (Failed, OSError) as error:
-            self._hold_back(life, name, "CreateContainerError", str(error))
-            return
-        life.waiting.pop(name, None)
-        life.terminating.pop(name, None)
-        life.killed.pop(name, None)
-        self._events.normal(life.pod, "Created", f"Created container: {name}")
-        if answer.fds:
-            life.processes[name] = Process(answer.fds[0], life.wake)
-            self._events.normal(life.pod, "Started", f"Started container {name}")
-        elif "start_error" in answer.message:
-            self._events.warning(life.pod, "Failed", f"Error: {answer.message['start_error']}")
-
-    async def _container_plan(self, life: Life, container: Object, attempt: int, level: int) -> ContainerPlan:
-        pod, places, name = life.pod, life.places, container["name"]
-        image = life.images[name]
-        if life.volumes is None:           # an adopted pod: its volumes are there, we only have to know them
-            life.volumes = await self._prepare_volumes(life)
-        sources = await self._sources(life, *environment.references(container))
-        values = environment.environment(pod, container, image, sources)
-        plan = plans.container_plan(
-            pod, container, image, places, attempt=attempt, level=level, address=life.address,
-            rootless=self._rootless, argv=environment.command(container, image, values), environment=values,
-            binds=volumes.binds(container, life.volumes, values), hidden=self._settings.hidden,
-        )
-        directory = places.attempt(name, attempt)
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        places.log(name, attempt).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        message = directory / plans.TERMINATION_FILE
-        message.touch()
-        message.chmod(0o666)
-        if attempt >= 2:                   # the last two are kept: the state, and `logs --previous`
-            stale = places.attempt(name, attempt - 2)
-            await asyncio.to_thread(remove, stale)
-            places.log(name, attempt - 2).unlink(missing_ok=True)
-        return plan
-
     def _signal(self, life: Life, container: str, number: int) -> None:
         process = life.processes.get(container)
         if process is not None:
             process.send(number)
-
-    def _block(self, life: Life, now: datetime, reason: str, message: str) -> None:
-        life.blocked = Waiting(reason, message, now + RETRY)
-        self._events.warning(life.pod, reason, message)
-        log.warning("pod cannot be started", pod=life.pod["metadata"]["name"], reason=reason, cause=message)
-
-    def _hold_back(self, life: Life, container: str, reason: str, message: str) -> None:
-        life.waiting[container] = Waiting(reason, message, self._clock.now() + RETRY)
-        self._events.warning(life.pod, "Failed", f"Error: {message}")
 
     def _announce(self, life: Life, seen: Observed, now: datetime) -> None:
         """Say once per attempt that a container waits before it is started again."""
@@ -354,15 +211,11 @@ class Pods:
         """All processes are gone. First the last status, then the object, and once that is gone the files."""
         if not life.gone:
             await self._report(life, seen)
-            try:
+            with contextlib.suppress(NotFound, Conflict):
                 await self._client.delete(
                     PODS, life.pod["metadata"]["name"], namespace_of(life.pod), uid=life.uid, grace=0
                 )
-            except (NotFound, Conflict):
-                pass
-            else:
-                return                     # the watch will tell that it is gone, or that a finalizer keeps it
-            life.gone = True
+            return                         # the watch will tell that it is gone, or that a finalizer keeps it
         for task in life.pulls.values():
             task.cancel()
         for directory in (life.places.pod, life.places.volumes, life.places.logs):
@@ -381,13 +234,3 @@ def _as_deleted(life: Life) -> Object:
         return life.pod
     about = {**life.pod["metadata"], "deletionTimestamp": "gone", "deletionGracePeriodSeconds": FORCED_GRACE}
     return {**life.pod, "metadata": about}
-
-
-def _check_command(container: Object, image: Image) -> None:
-    """An image that brings no command needs one from the pod."""
-    if not environment.command(container, image, {}):
-        raise ImageError(
-            "ErrImagePull",
-            f"image '{image.name}' is not in this machine's catalog and container '{container['name']}' has no "
-            "command: give it one, or add the image with 'trainmaster images add'.",
-        )

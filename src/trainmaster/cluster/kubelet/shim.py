@@ -247,11 +247,12 @@ def _command(plan: ContainerPlan, out: int, err: int, trouble: int) -> None:
         for fd, target in ((null, 0), (out, 1), (err, 2)):
             os.dup2(fd, target)
         os.umask(0o022)
+        os.makedirs(plan["directory"], mode=0o755, exist_ok=True)
         _lower(plan)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)        # Python ignores them, a command expects them
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        _enter(plan["directory"])
+        os.chdir(plan["directory"])
         os.execvpe(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606  no shell is the point
     except OSError as error:
         os.write(trouble, _why(plan["argv"][0], error).encode()[:4096])
@@ -271,12 +272,6 @@ def _lower(plan: ContainerPlan) -> None:
         linux.set_capabilities(frozenset(plan["capabilities"]))
     if not plan["new_privileges"]:
         linux.forbid_new_privileges()
-
-
-def _enter(directory: str) -> None:
-    with contextlib.suppress(FileExistsError, PermissionError):
-        os.makedirs(directory, mode=0o755, exist_ok=True)
-    os.chdir(directory)
 
 
 def _why(program: str, error: OSError) -> str:

@@ -1,0 +1,230 @@
+"""Bringing a pod's parts into being: volumes, sandbox, images, containers; and giving the sandbox back.
+
+Each method is one action of a plan, safe to repeat, and ends in a changed `Life`. What cannot be done now is noted
+there with the API's word for it and a moment to try again; nothing here decides whether to.
+"""
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from trainmaster.api.core import CONFIG_MAPS, SECRETS
+from trainmaster.api.meta import Object, Resource, namespace_of
+from trainmaster.cluster.kubelet import environment, plans, reap, records, volumes
+from trainmaster.cluster.kubelet.environment import ConfigError, Sources
+from trainmaster.cluster.kubelet.events import Events
+from trainmaster.cluster.kubelet.holder import GATEWAY
+from trainmaster.cluster.kubelet.images import Image, ImageError, Images
+from trainmaster.cluster.kubelet.launcher import Answer, Launcher, Process, adopt
+from trainmaster.cluster.kubelet.life import Life
+from trainmaster.cluster.kubelet.observed import Waiting
+from trainmaster.cluster.kubelet.records import Failed
+from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.cluster.kubelet.settings import NodeSettings
+from trainmaster.cluster.kubelet.shim import ContainerPlan
+from trainmaster.cluster.kubelet.volumes import VolumeError
+from trainmaster.cluster.network.addresses import next_address
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import NotFound
+from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.log import logger
+
+log = logger("kubelet")
+
+RETRY = timedelta(seconds=10)
+LONGEST_RETRY = timedelta(minutes=5)
+# An image that is there is ready at once: worth this wait, to spare the pod a status that says it is being pulled.
+SHORT_PULL = 0.05
+
+
+class Starter:
+    """Makes and unmakes the parts of pods."""
+
+    def __init__(
+        self, settings: NodeSettings, client: Client, images: Images, clock: Clock, events: Events, launcher: Launcher,
+        *, rootless: bool, allocatable: Mapping[str, str],
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._images = images
+        self._clock = clock
+        self._events = events
+        self._launcher = launcher
+        self._rootless = rootless
+        self._allocatable = allocatable
+        self._addresses: dict[str, str] = {}       # uid -> address, from before the sandbox is made
+        self._last_address: str | None = None
+
+    def keep_address(self, life: Life) -> None:
+        """An adopted pod has its address already."""
+        self._addresses[life.uid] = life.address
+
+    async def make_sandbox(self, life: Life) -> None:
+        pod, places = life.pod, life.places
+        now = self._clock.now()
+        if pod["spec"].get("hostNetwork"):
+            self._events.warning(pod, "HostNetwork", "hostNetwork is not offered here; the pod gets its own network")
+        try:
+            for directory in (places.pod, places.shm, places.volumes, places.logs):
+                directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            records.write(str(places.pod), records.POD, reap.pod_record(pod))
+            life.volumes = await self._prepare_volumes(life)
+            if not self._adopted(life):
+                address = self._reserve(life.uid)
+                answer = await self._launcher.sandbox(plans.sandbox_plan(pod, places, address, life.volumes))
+                self._made(life, answer)
+        except VolumeError as error:
+            self._block(life, now, "FailedMount", str(error))
+        except (Failed, OSError) as error:
+            self._block(life, now, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}")
+        else:
+            life.blocked = None
+            life.address = life.last_address = self._addresses[life.uid]
+
+    def _made(self, life: Life, answer: Answer) -> None:
+        if answer.fds:
+            life.sandbox = Process(answer.fds[0], life.wake)
+        elif not self._adopted(life):      # an earlier agent's request, still under way, was quicker, and died
+            raise Failed("make the sandbox", 0, "another one was made at the same time and ended")
+
+    def _adopted(self, life: Life) -> bool:
+        """Take over the sandbox that the disk names, if it lives; a dead one's record would be in the way."""
+        record = records.read(str(life.places.pod), records.SANDBOX)
+        if record is None:
+            return False
+        life.sandbox = adopt(record, life.wake)
+        if life.sandbox is None:
+            (life.places.pod / records.SANDBOX).unlink(missing_ok=True)
+            return False
+        self._addresses[life.uid] = str(record.get("address", ""))
+        return True
+
+    def _reserve(self, uid: str) -> str:
+        if uid not in self._addresses:
+            address = next_address(set(self._addresses.values()), self._last_address)
+            self._addresses[uid] = self._last_address = address
+        return self._addresses[uid]
+
+    async def end_sandbox(self, life: Life) -> None:
+        if life.sandbox is not None:
+            life.sandbox.send(signal.SIGKILL)
+            await life.sandbox.end()
+            life.sandbox = None
+        (life.places.pod / records.SANDBOX).unlink(missing_ok=True)
+        self._addresses.pop(life.uid, None)
+        life.address = ""
+
+    async def _prepare_volumes(self, life: Life) -> volumes.Volumes:
+        sources = await self._sources(life, *volumes.references(life.pod))
+        return await asyncio.to_thread(volumes.prepare, life.pod, life.places.volumes, sources)
+
+    async def _sources(self, life: Life, maps: set[str], secrets: set[str]) -> Sources:
+        namespace = namespace_of(life.pod)
+
+        async def fetched(resource: Resource, names: set[str]) -> dict[str, Object]:
+            found = {}
+            for name in names:
+                try:
+                    found[name] = await self._client.get(resource, name, namespace)
+                except NotFound:
+                    continue
+            return found
+
+        fields = {"status.hostIP": GATEWAY, "status.hostIPs": GATEWAY}
+        if life.address:
+            fields |= {"status.podIP": life.address, "status.podIPs": life.address}
+        return Sources(await fetched(CONFIG_MAPS, maps), await fetched(SECRETS, secrets), fields, self._allocatable)
+
+    async def pull(self, life: Life, container: str) -> None:
+        name = str(life.container(container).get("image", ""))
+        life.waiting.pop(container, None)
+        task = life.pulls[container] = asyncio.create_task(self._pull_image(life, container, name))
+        await asyncio.wait([task], timeout=SHORT_PULL)
+
+    async def _pull_image(self, life: Life, container: str, name: str) -> None:
+        began = self._clock.monotonic()
+        self._events.normal(life.pod, "Pulling", f'Pulling image "{name}"')
+        try:
+            image = await self._images.prepare(name, lambda text: log.info("image", image=name, progress=text))
+            _check_command(life.container(container), image)
+        except ImageError as error:
+            failures = life.pull_failures[container] = life.pull_failures.get(container, 0) + 1
+            retry = min(LONGEST_RETRY, RETRY * 2 ** min(failures - 1, 5))
+            life.waiting[container] = Waiting(error.reason, str(error), self._clock.now() + retry)
+            self._events.warning(life.pod, "Failed", f'Failed to pull image "{name}": {error}')
+        else:
+            took = self._clock.monotonic() - began
+            self._events.normal(life.pod, "Pulled", f'Successfully pulled image "{name}" in {took:.3f}s')
+            if image.warning:
+                self._events.warning(life.pod, "ImageNotInCatalog", image.warning)
+            life.images[container] = image
+        finally:
+            life.pulls.pop(container, None)
+            life.wake()
+
+    async def start(self, life: Life, name: str, attempt: int, level: int) -> None:
+        container = life.container(name)
+        try:
+            plan = await self._container_plan(life, container, attempt, level)
+            if life.sandbox is None or life.sandbox.ended:
+                return                     # it was lost while we prepared; the next look sees that
+            answer = await self._launcher.container(plan, life.sandbox.pidfd)
+        except (ConfigError, VolumeError) as error:
+            self._hold_back(life, name, "CreateContainerConfigError", str(error))
+            return
+        except (Failed, OSError) as error:
+            self._hold_back(life, name, "CreateContainerError", str(error))
+            return
+        life.waiting.pop(name, None)
+        life.terminating.pop(name, None)
+        life.killed.pop(name, None)
+        self._events.normal(life.pod, "Created", f"Created container: {name}")
+        if answer.fds:
+            life.processes[name] = Process(answer.fds[0], life.wake)
+            self._events.normal(life.pod, "Started", f"Started container {name}")
+        elif "start_error" in answer.message:
+            self._events.warning(life.pod, "Failed", f"Error: {answer.message['start_error']}")
+
+    async def _container_plan(self, life: Life, container: Object, attempt: int, level: int) -> ContainerPlan:
+        pod, places, name = life.pod, life.places, container["name"]
+        image = life.images[name]
+        if life.volumes is None:           # an adopted pod: its volumes are there, we only have to know them
+            life.volumes = await self._prepare_volumes(life)
+        sources = await self._sources(life, *environment.references(container))
+        values = environment.environment(pod, container, image, sources)
+        plan = plans.container_plan(
+            pod, container, image, places, attempt=attempt, level=level, address=life.address,
+            rootless=self._rootless, argv=environment.command(container, image, values), environment=values,
+            binds=volumes.binds(container, life.volumes, values), hidden=self._settings.hidden,
+        )
+        directory = places.attempt(name, attempt)
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        places.log(name, attempt).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        message = directory / plans.TERMINATION_FILE
+        message.touch()
+        message.chmod(0o666)
+        if attempt >= 2:                   # the last two are kept: the state, and `logs --previous`
+            stale = places.attempt(name, attempt - 2)
+            await asyncio.to_thread(remove, stale)
+            places.log(name, attempt - 2).unlink(missing_ok=True)
+        return plan
+
+    def _block(self, life: Life, now: datetime, reason: str, message: str) -> None:
+        life.blocked = Waiting(reason, message, now + RETRY)
+        self._events.warning(life.pod, reason, message)
+        log.warning("pod cannot be started", pod=life.pod["metadata"]["name"], reason=reason, cause=message)
+
+    def _hold_back(self, life: Life, container: str, reason: str, message: str) -> None:
+        life.waiting[container] = Waiting(reason, message, self._clock.now() + RETRY)
+        self._events.warning(life.pod, "Failed", f"Error: {message}")
+
+
+def _check_command(container: Object, image: Image) -> None:
+    """An image that brings no command needs one from the pod."""
+    if not environment.command(container, image, {}):
+        raise ImageError(
+            "ErrImagePull",
+            f"image '{image.name}' is not in this machine's catalog and container '{container['name']}' has no "
+            "command: give it one, or add the image with 'trainmaster images add'.",
+        )
