@@ -75,7 +75,8 @@ run_policies = st.fixed_dictionaries({}, optional={
 @st.composite
 def jobs(draw: st.DrawFn) -> Object:
     chief = draw(st.sampled_from(["", "Chief", "Master"]))
-    names = [name for name in (chief, "Worker", *draw(st.lists(st.sampled_from(["PS", "Evaluator"]), unique=True))) if name]
+    helpers = draw(st.lists(st.sampled_from(["PS", "Evaluator"]), unique=True))
+    names = [name for name in (chief, "Worker", *helpers) if name]
     roles = {name: (draw(st.integers(0 if name == "PS" else 1, 3)), draw(restart_policies)) for name in names}
     extra = draw(st.fixed_dictionaries({}, optional={
         "enableDynamicWorker": st.booleans(), "successPolicy": st.sampled_from(["", "AllWorkers"]),

@@ -39,14 +39,15 @@ class Stage:
         self.clock = clock
         self.settings = settings
         self.client = Client(InProcess(server, Identity("tests", ("system:masters",))))
+        self.thing: Object = {}
         self.lives: list[Faults] = []
         self._operator: asyncio.Task[None] | None = None
         self.hold = False
 
     @property
     def writes(self) -> list[Write]:
-        """What the first life of the operator wrote, Events apart: they are courtesy, and told again or not at all."""
-        return [write for write in self.lives[0].writes if not write.path.endswith("/events")]
+        """What the operator wrote in its first life."""
+        return self.lives[0].writes
 
     def begin(self, dies_after: int | None = None, plan: Plan = nothing) -> None:
         """Start a life of the operator."""
@@ -95,14 +96,16 @@ class Stage:
     # What people do
 
     async def apply(self, thing: Object) -> Object:
-        made = {**thing, "metadata": {"name": name_of(thing), "namespace": NAMESPACE}}
-        return await self.client.create(resource_of(thing), made)
+        """Create a job; the others are about the one created last."""
+        self.thing = {**thing, "metadata": {**thing["metadata"], "namespace": NAMESPACE}}
+        del self.thing["metadata"]["uid"]
+        return await self.client.create(resource_of(thing), self.thing)
 
-    async def patch(self, thing: Object, **spec: Any) -> None:
-        await self.client.patch(resource_of(thing), name_of(thing), NAMESPACE, {"spec": spec})
+    async def patch(self, **spec: Any) -> None:
+        await self.client.patch(resource_of(self.thing), name_of(self.thing), NAMESPACE, {"spec": spec})
 
-    async def delete(self, thing: Object) -> None:
-        await self.client.delete(resource_of(thing), name_of(thing), NAMESPACE, propagation="Background")
+    async def delete(self) -> None:
+        await self.client.delete(resource_of(self.thing), name_of(self.thing), NAMESPACE, propagation="Background")
 
     # What nodes do
 
@@ -148,23 +151,29 @@ class Stage:
     async def events(self) -> list[Object]:
         return (await self.client.list(EVENTS, NAMESPACE)).items
 
-    async def job(self, thing: Object) -> Object | None:
+    async def job(self) -> Object | None:
         try:
-            return await self.client.get(resource_of(thing), name_of(thing), NAMESPACE)
+            return await self.client.get(resource_of(self.thing), name_of(self.thing), NAMESPACE)
         except NotFound:
             return None
 
-    async def picture(self, thing: Object) -> Object:
+    async def status(self) -> Object:
+        job = await self.job()
+        assert job is not None, "the job is gone"
+        return dict(job.get("status") or {})
+
+    async def picture(self) -> Object:
         """Everything that is there, without what differs from run to run: identities and times."""
         return {
-            "job": plain(await self.job(thing)),
+            "job": plain(await self.job()),
             "pods": [plain(pod) for pod in await self.pods()],
             "services": [plain(service) for service in await self.services()],
         }
 
 
 @asynccontextmanager
-async def stage(settings: Settings = DEFAULTS) -> AsyncIterator[Stage]:
+async def stage(settings: Settings = DEFAULTS, *, collects: bool = False) -> AsyncIterator[Stage]:
+    """A stage; with `collects` it has a garbage collector, which whoever deletes jobs needs."""
     clock = VirtualClock()
     store = Store.open(None)
     server = ApiServer(store, clock=clock)
@@ -172,13 +181,15 @@ async def stage(settings: Settings = DEFAULTS) -> AsyncIterator[Stage]:
     made = Stage(server, clock, settings)
     for definition in definitions():
         await made.client.create(DEFINITIONS, definition)
-    collector = asyncio.create_task(Collector(Client(InProcess(server, Identity("collector"))), clock).run())
+    collector = Collector(Client(InProcess(server, Identity("collector"))), clock) if collects else None
+    collecting = asyncio.create_task(collector.run()) if collector else None
     try:
         yield made
     finally:
         await made.end()
-        collector.cancel()
-        await asyncio.gather(collector, return_exceptions=True)
+        if collecting is not None:
+            collecting.cancel()
+            await asyncio.gather(collecting, return_exceptions=True)
         await server.close()
         await store.close()
 

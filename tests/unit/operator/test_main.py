@@ -18,13 +18,10 @@ async def test_a_job_from_its_creation_to_its_success() -> None:
 
         await it.run()
         await it.settle()
-        job = await it.job(thing)
-        assert job is not None
-        assert ["Created", "Running"] == [condition["type"] for condition in job["status"]["conditions"]]
+        assert ["Created", "Running"] == [found["type"] for found in (await it.status())["conditions"]]
 
         await it.succeed("*-worker-*")
         await it.settle()
-        job = await it.job(thing)
-        assert job is not None
-        assert "Succeeded" == job["status"]["conditions"][-1]["type"]
-        assert {"PS": {"succeeded": 1}, "Worker": {"succeeded": 2}} == job["status"]["replicaStatuses"]
+        status = await it.status()
+        assert "Succeeded" == status["conditions"][-1]["type"]
+        assert {"PS": {"succeeded": 1}, "Worker": {"succeeded": 2}} == status["replicaStatuses"]
