@@ -1,7 +1,6 @@
 """`trainmaster run`: manifests in, a job followed to its end, the outcome as exit code."""
 
 import asyncio
-import os
 import signal
 import sys
 import time
@@ -49,12 +48,13 @@ def command(targets: tuple[str, ...], namespace: str, kubeconfig: str | None, co
 
 def cluster(kubeconfig: str | None, context: str | None) -> Path:
     """The kubeconfig of the cluster to run on; the embedded one is brought up, and never silently replaced."""
-    if kubeconfig or context:
-        return Path(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
     from trainmaster.cli.up import start
     from trainmaster.local.home import Home
 
     home = Home.from_environment()
+    meant = Path(kubeconfig) if kubeconfig else (Path.home() / ".kube" / "config" if context else home.kubeconfig)
+    if meant != home.kubeconfig:
+        return meant
     began = time.monotonic()
     embedded = start(home)
     if not embedded.already:
