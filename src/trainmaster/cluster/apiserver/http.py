@@ -123,4 +123,4 @@ async def _streamed(incoming: web.BaseRequest, stream: Streaming) -> web.StreamR
 
 
 def _headers(found: Mapping[str, str]) -> dict[str, str]:
-    return {"Cache-Control": "no-cache, private", **found}
+    return {"Server": "trainmaster", "Cache-Control": "no-cache, private", **found}

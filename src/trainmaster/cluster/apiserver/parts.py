@@ -111,15 +111,15 @@ def scaled(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object], O
 
     def edit(newest: Object) -> Object:
         scale = as_object(change(scale_of(kind, newest)))
-        if said := shapes.fault(scale, shapes.SCALE):
+        meta = scale.get("metadata") or {}
+        if said := shapes.fault(scale, shapes.SCALE) or shapes.fault(meta, shapes.METADATA, "metadata"):
             raise failures.bad_request(f"Scale: {said}")
-        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        replicas = (scale.get("spec") or {}).get("replicas") or 0
         if replicas < 0:
             raise failures.invalid_kind("Scale", "autoscaling", newest["metadata"]["name"], [
                 causes.invalid("spec.replicas", replicas, "should be a non-negative integer")])
-        revision = (scale.get("metadata") or {}).get("resourceVersion")
-        if isinstance(revision, str) and revision:
-            newest["metadata"]["resourceVersion"] = revision
+        if meta.get("resourceVersion"):
+            newest["metadata"]["resourceVersion"] = meta["resourceVersion"]
         inner = newest
         for part in path[:-1]:
             inner = inner.setdefault(part, {})

@@ -1,0 +1,167 @@
+"""The server on a real socket: TLS, tokens, limits, streams. What it answers is tested elsewhere."""
+
+import asyncio
+import io
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+from aiohttp import ClientSession, TCPConnector
+from tests.unit.cluster.apiserver.api import MAPS, Api, config_map, serving
+
+from trainmaster.cluster.apiserver.auth import Authenticator, Identity
+from trainmaster.cluster.apiserver.http import serve
+from trainmaster.local import keys
+
+TOKEN = "secret"
+HEAD = b"Host: x\r\nAuthorization: Bearer secret\r\n\r\n"
+AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    api: Api
+    session: ClientSession
+    port: int
+    context: ssl.SSLContext
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> keys.Keys:
+    return keys.ensure(tmp_path_factory.mktemp("keys"), datetime.now(UTC))
+
+
+@pytest.fixture
+async def site(made: keys.Keys) -> AsyncIterator[Site]:
+    context = ssl.create_default_context(cadata=made.authority.decode())
+    async with serving() as api:
+        listening = await serve(api.server, Authenticator({TOKEN: Identity("tester")}), made.server_context())
+        connector = TCPConnector(ssl=context)
+        async with ClientSession(f"https://127.0.0.1:{listening.port}", connector=connector) as session:
+            yield Site(api, session, listening.port, context)
+        await api.server.close()
+        await listening.stop()
+
+
+@pytest.mark.parametrize(("path", "headers", "code"), [
+    pytest.param(MAPS, AUTHORIZED, 200, id="with the token"),
+    pytest.param(MAPS, {}, 401, id="without"),
+    pytest.param(MAPS, {"Authorization": "Bearer wrong"}, 401, id="with another"),
+    pytest.param("/version", {}, 401, id="the version is not for everybody"),
+    pytest.param("/healthz", {}, 200, id="health is"),
+    pytest.param("/livez", {"Authorization": "Bearer wrong"}, 200, id="even with another token"),
+])
+async def test_tokens(site: Site, path: str, headers: dict[str, str], code: int) -> None:
+    async with site.session.get(path, headers=headers) as answer:
+        assert code == answer.status
+        if code == 401:
+            assert {"reason": "Unauthorized", "code": 401}.items() <= orjson.loads(await answer.read()).items()
+
+
+async def test_objects_go_in_and_come_out(site: Site) -> None:
+    async with site.session.post(MAPS, json=config_map(a="ü"), headers=AUTHORIZED) as answer:
+        assert (201, "application/json") == (answer.status, answer.content_type)
+    async with site.session.get(f"{MAPS}/m", headers=AUTHORIZED) as answer:
+        assert {"a": "ü"} == (await answer.json())["data"]
+    async with site.session.get(f"{MAPS}?labelSelector=a+in+%28x%2Cy%29", headers=AUTHORIZED) as answer:
+        assert [] == (await answer.json())["items"]
+
+
+async def test_a_watch_comes_line_by_line(site: Site) -> None:
+    async with site.session.get(f"{MAPS}?watch=true", headers=AUTHORIZED) as answer:
+        await site.api.made(MAPS, config_map("a"))
+        first = orjson.loads(await answer.content.readline())
+        await site.api.made(MAPS, config_map("b"))
+        second = orjson.loads(await answer.content.readline())
+
+    assert [("ADDED", "a"), ("ADDED", "b")] == [(each["type"], each["object"]["metadata"]["name"])
+                                                for each in (first, second)]
+
+
+async def test_a_client_that_goes_away_leaves_nothing_behind(site: Site) -> None:
+    answer = await site.session.get(f"{MAPS}?watch=true", headers=AUTHORIZED)
+    assert 1 == len(site.api.server._watches)
+    answer.close()
+
+    async with asyncio.timeout(5):
+        while len(site.api.server._watches):  # noqa: ASYNC110  the socket tells the server, nothing tells us
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize(("sent", "code"), [
+    pytest.param(b'{"a":"' + b"x" * (3 << 20) + b'"}', 413, id="a body above the limit"),
+    pytest.param(b"not json", 400, id="a body that is none"),
+])
+async def test_bodies(site: Site, sent: bytes, code: int) -> None:
+    headers = {**AUTHORIZED, "Content-Type": "application/json"}
+    async with site.session.post(MAPS, data=io.BytesIO(sent), headers=headers) as answer:
+        assert code == answer.status
+        assert "Status" == orjson.loads(await answer.read())["kind"]
+
+
+async def test_a_body_without_a_length_is_limited_too(site: Site) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65536
+
+    try:
+        async with site.session.post(MAPS, data=endless(), headers=AUTHORIZED) as answer:
+            assert 413 == answer.status
+    except OSError:
+        pass          # it hung up on us while we were still sending: as good
+
+
+@pytest.mark.parametrize("line", [
+    pytest.param(b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n", id="an endless line"),
+    pytest.param(b"GET / HTTP/1.1\r\nA: " + b"x" * 100_000 + b"\r\n\r\n", id="an endless header"),
+    pytest.param(b"\x00\x01\x02\r\n\r\n", id="not HTTP"),
+    pytest.param(b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", id="HTTP of another time"),
+    pytest.param(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", id="a negative length"),
+    pytest.param(b"GET /api/v1/\xff\xfe HTTP/1.1\r\n" + HEAD, id="bytes in a path"),
+    pytest.param(b"GET /api/v1/%ff%00%zz HTTP/1.1\r\n" + HEAD, id="bad escapes"),
+    pytest.param(b"GET /api/v1/pods?%ff=%zz&&=&limit HTTP/1.1\r\n" + HEAD, id="a bad query"),
+])
+async def test_what_is_hardly_http_gets_an_answer_or_the_door(site: Site, line: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port, ssl=site.context)
+    try:
+        writer.write(line)
+        async with asyncio.timeout(5):
+            head = await reader.readline()
+    except OSError:
+        head = b""
+    finally:
+        writer.close()
+
+    assert head == b"" or 200 <= int(head.split()[1]) < 500, head
+    async with site.session.get("/healthz") as answer:
+        assert 200 == answer.status
+
+
+async def test_plain_http_is_not_spoken(site: Site) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    try:
+        async with asyncio.timeout(5):
+            said = await reader.read()
+    except OSError:
+        said = b""
+    finally:
+        writer.close()
+
+    assert b"200" not in said
+
+
+async def test_stopping_ends_open_watches(made: keys.Keys) -> None:
+    context = ssl.create_default_context(cadata=made.authority.decode())
+    async with serving() as api:
+        listening = await serve(api.server, Authenticator({TOKEN: Identity("tester")}), made.server_context())
+        async with ClientSession(connector=TCPConnector(ssl=context)) as session:
+            url = f"https://127.0.0.1:{listening.port}{MAPS}?watch=true"
+            answer = await session.get(url, headers=AUTHORIZED)
+            await api.server.close()
+            async with asyncio.timeout(5):
+                assert b"" == await answer.content.read()
+            await listening.stop()

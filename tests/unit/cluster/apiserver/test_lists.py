@@ -1,0 +1,114 @@
+"""Lists: selectors, pages over one snapshot, and what a resourceVersion means."""
+
+import pytest
+from tests.unit.cluster.apiserver.api import MAPS, PODS, Api, config_map, pod
+
+
+@pytest.fixture(autouse=True)
+async def five(api: Api) -> None:
+    for index, name in enumerate("abcde"):
+        await api.made(MAPS, config_map(name, {"n": str(index), "even": "yes" if index % 2 == 0 else "no"}))
+
+
+async def test_items_of_a_built_in_list_carry_no_kind(api: Api) -> None:
+    found = (await api.get(MAPS)).json
+
+    assert ("ConfigMapList", "v1", str(api.store.revision)) == (
+        found["kind"], found["apiVersion"], found["metadata"]["resourceVersion"])
+    assert not {"kind", "apiVersion"} & found["items"][0].keys()
+
+
+@pytest.mark.parametrize(("query", "expected"), [
+    pytest.param("labelSelector=even%3Dyes", "ace", id="equal"),
+    pytest.param("labelSelector=even%21%3Dyes", "bd", id="not equal"),
+    pytest.param("labelSelector=n+in+%281%2C2%29", "bc", id="one of"),
+    pytest.param("labelSelector=n+notin+%281%2C2%29%2Ceven", "ade", id="none of, and there"),
+    pytest.param("labelSelector=%21even", "", id="not there"),
+    pytest.param("labelSelector=", "abcde", id="empty"),
+    pytest.param("labelSelector=even%3Dyes%2C", "ace", id="with a comma at the end"),
+    pytest.param("fieldSelector=metadata.name%3Dc", "c", id="by name"),
+    pytest.param("fieldSelector=metadata.name%21%3Dc", "abde", id="all but one"),
+    pytest.param("fieldSelector=metadata.name%3Dc&labelSelector=even%3Dno", "", id="name and label"),
+    pytest.param("fieldSelector=metadata.name%3Dc&resourceVersion=0&limit=1", "c", id="name with a limit"),
+])
+async def test_selectors(api: Api, query: str, expected: str) -> None:
+    assert list(expected) == (await api.get(MAPS, query)).names
+
+
+@pytest.mark.parametrize("query", [
+    pytest.param("labelSelector=a+b", id="two words"),
+    pytest.param("labelSelector=a%3D%3D%3Db", id="three signs"),
+    pytest.param("labelSelector=a+in+b", id="a set without brackets"),
+    pytest.param("labelSelector=a%3Db%20c", id="a value with a space"),
+    pytest.param("fieldSelector=spec.nodeName%3Dx", id="a field that config maps do not have"),
+    pytest.param("fieldSelector=metadata.name", id="a field without a value"),
+    pytest.param("limit=many", id="a limit that is no number"),
+    pytest.param("limit=-1", id="a negative limit"),
+    pytest.param("continue=%7B%7D", id="a continue that is not ours"),
+    pytest.param("continue=e30", id="a continue without content"),
+    pytest.param("resourceVersion=abc", id="a revision that is no number"),
+])
+async def test_what_cannot_be_read_is_a_bad_request(api: Api, query: str) -> None:
+    assert (400, "BadRequest") == ((answer := await api.get(MAPS, query)).code, answer.json["reason"])
+
+
+async def test_pages_show_one_moment(api: Api) -> None:
+    first = (await api.get(MAPS, "limit=2")).json
+    await api.made(MAPS, config_map("bb"))
+    await api.delete(f"{MAPS}/c")
+    second = await api.get(MAPS, f"limit=2&continue={first['metadata']['continue']}")
+    third = await api.get(MAPS, f"limit=2&continue={second.json['metadata']['continue']}")
+
+    assert ["c", "d"] == second.names
+    assert ["e"] == third.names
+    assert (3, 1) == (first["metadata"]["remainingItemCount"], second.json["metadata"]["remainingItemCount"])
+    assert "continue" not in third.json["metadata"]
+    assert first["metadata"]["resourceVersion"] == third.json["metadata"]["resourceVersion"]
+
+
+async def test_pages_of_a_selection_are_full(api: Api) -> None:
+    first = await api.get(MAPS, "limit=2&labelSelector=even%3Dyes")
+    rest = await api.get(MAPS, f"limit=2&labelSelector=even%3Dyes&continue={first.json['metadata']['continue']}")
+
+    assert (["a", "c"], ["e"]) == (first.names, rest.names)
+    assert "remainingItemCount" not in first.json["metadata"]
+
+
+async def test_an_expired_page_offers_a_way_on(api: Api) -> None:
+    first = (await api.get(MAPS, "limit=2")).json
+    await api.delete(f"{MAPS}/d")
+    await api.store.compact(api.store.revision)
+    expired = await api.get(MAPS, f"limit=9&continue={first['metadata']['continue']}")
+    rest = await api.get(MAPS, f"limit=9&continue={expired.json['metadata']['continue']}")
+
+    assert (410, "Expired") == (expired.code, expired.json["reason"])
+    assert ["c", "e"] == rest.names
+
+
+@pytest.mark.parametrize(("query", "code", "expected"), [
+    pytest.param("resourceVersion={old}&resourceVersionMatch=Exact", 200, "abcde", id="exactly that one"),
+    pytest.param("resourceVersion={old}&resourceVersionMatch=NotOlderThan", 200, "bcde", id="that one or newer"),
+    pytest.param("resourceVersion={old}", 200, "bcde", id="unsaid: newer will do"),
+    pytest.param("resourceVersion={old}&limit=9", 200, "abcde", id="unsaid with a limit: exactly"),
+    pytest.param("resourceVersion=0", 200, "bcde", id="any"),
+    pytest.param("resourceVersion=99999", 504, "", id="not there yet"),
+    pytest.param("resourceVersionMatch=Exact", 422, "", id="a match without a revision"),
+    pytest.param("resourceVersion=0&resourceVersionMatch=Exact", 422, "", id="exactly any"),
+    pytest.param("resourceVersion={old}&resourceVersionMatch=About", 422, "", id="an unknown match"),
+])
+async def test_revisions(api: Api, query: str, code: int, expected: str) -> None:
+    old = api.store.revision
+    await api.delete(f"{MAPS}/a")
+    answer = await api.get(MAPS, query.format(old=old))
+
+    assert code == answer.code
+    assert code != 200 or list(expected) == answer.names
+
+
+async def test_pods_are_found_by_node_and_phase(api: Api) -> None:
+    await api.made(PODS, pod("p", nodeName="n"))
+    await api.made(PODS, pod("q", nodeName="n"))
+    await api.patch(f"{PODS}/q/status", {"status": {"phase": "Failed"}})
+    query = "fieldSelector=spec.nodeName%3Dn%2Cstatus.phase%21%3DFailed%2Cstatus.phase%21%3DSucceeded"
+
+    assert ["p"] == (await api.get("/api/v1/pods", query)).names
