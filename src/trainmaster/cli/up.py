@@ -31,7 +31,7 @@ def command(port: int, cpus: str | None, memory: str | None, resources: tuple[st
 
 def start(home: Home, port: int = 0, offers: dict[str, str] | None = None) -> Up:
     try:
-        return up(home, port=port, offered=offers, say=lambda _: None)
+        return up(home, port=port, offered=offers)
     except StartError as problem:
         raise Told(f"The cluster could not be started: {problem}", NO_CLUSTER) from problem
     except PermissionError as problem:

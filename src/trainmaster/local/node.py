@@ -31,6 +31,7 @@ def main() -> int:
         standing.problem("another node agent of this home is already running")
         return 1
     offered = json.loads(arguments[0]) if arguments else {}
+    sys.stdin.read()  # our code is loaded; go on once whoever started us says that the API server is there
     return asyncio.run(run(home, offered, standing))
 
 

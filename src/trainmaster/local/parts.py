@@ -59,29 +59,17 @@ class Part:
             os.close(handle)
         return None
 
-    def start(
-        self, *arguments: str, environment: Mapping[str, str] | None = None, seconds: float = 60.0
-    ) -> dict[str, Any]:
-        """Start it in the background and wait until it says that it is ready. Raises StartError."""
+    def start(self, *arguments: str, environment: Mapping[str, str]) -> "Starting":
+        """Start it in the background; `Starting.ready` waits for it."""
         reader, writer = os.pipe()
         command = [sys.executable, "-P", "-m", self.module, *arguments, "--ready-fd", str(writer)]
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", pass_fds=[writer],
-                start_new_session=True, env={**os.environ, **(environment or {})},
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd="/", pass_fds=[writer],
+                start_new_session=True, env={**os.environ, **environment},
             )
         os.close(writer)
-        try:
-            said = _read_all(reader, seconds)
-        finally:
-            os.close(reader)
-        answer: dict[str, Any] = json.loads(said) if said else {}
-        if "ready" not in answer:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-            raise StartError(answer.get("problem") or self._why(said is None, seconds))
-        return answer
+        return Starting(self, process, reader)
 
     def stop(self, seconds: float) -> bool:
         """Ask it to end, wait, and make it end. Whether it ended by itself."""
@@ -108,10 +96,43 @@ class Part:
             with suppress(ChildProcessError):
                 os.waitpid(facts["pid"], os.WNOHANG)
 
+
+class Starting:
+    """A part between its start and the word that it is ready."""
+
+    def __init__(self, part: Part, process: subprocess.Popen[bytes], reader: int) -> None:
+        self._part, self._process, self._reader = part, process, reader
+
+    def go(self) -> None:
+        """Tell a part that loaded its code in advance that what it needs is there now."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+
+    def ready(self, seconds: float = 60.0) -> dict[str, Any]:
+        """Wait until it serves. Raises StartError."""
+        self.go()
+        try:
+            said = _read_all(self._reader, seconds)
+        finally:
+            os.close(self._reader)
+        answer: dict[str, Any] = json.loads(said) if said else {}
+        if "ready" not in answer:
+            self.give_up()
+            raise StartError(answer.get("problem") or self._why(said is None, seconds))
+        return answer
+
+    def give_up(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
     def _why(self, late: bool, seconds: float) -> str:
-        lines = self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+        lines = self._part.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
         what = f"was not ready after {seconds:.0f} s" if late else "ended while it was starting"
-        return "\n".join([f"the {self.name} {what}; the end of {self.log}:", *(f"  {line}" for line in lines)])
+        return "\n".join([
+            f"the {self._part.name} {what}; the end of {self._part.log}:", *(f"  {line}" for line in lines)
+        ])
 
 
 def control_plane(home: Home) -> Part:

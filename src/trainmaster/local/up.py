@@ -3,13 +3,13 @@
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trainmaster.local import parts
 from trainmaster.local.home import Home
-from trainmaster.local.parts import Part
+from trainmaster.local.parts import StartError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +20,27 @@ class Up:
     already: bool
 
 
-def up(home: Home, *, port: int = 0, offered: dict[str, str] | None = None, say: Callable[[str], None]) -> Up:
+def up(home: Home, *, port: int = 0, offered: dict[str, str] | None = None) -> Up:
     """Start what does not run. Raises StartError."""
     home.make()
+    environment = {"TRAINMASTER_HOME": str(home.path)}
+    if home.shared_envs:
+        environment["TRAINMASTER_ENVS"] = str(home.shared_envs)
     with alone(home):
         facts, had_node = parts.control_plane(home).facts(), parts.node(home).facts()
-        had_both = bool(facts) and bool(had_node)
-        if not facts:
-            say("starting the control plane")
-            facts = _started(parts.control_plane(home), home, str(port))
-        if not had_node:
-            say("starting the node")
-            _started(parts.node(home), home, json.dumps(offered or {}))
-        return Up(facts["server"], already=had_both)
+        already = bool(facts) and bool(had_node)
+        # Both load their code at the same time; the node then waits for the word that there is a server to talk to.
+        plane = None if facts else parts.control_plane(home).start(str(port), environment=environment)
+        node = None if had_node else parts.node(home).start(json.dumps(offered or {}), environment=environment)
+        try:
+            facts = facts or (plane.ready() if plane else {})
+        except StartError:
+            if node is not None:
+                node.give_up()
+            raise
+        if node is not None:
+            node.ready()
+        return Up(facts["server"], already)
 
 
 def is_up(home: Home) -> str | None:
@@ -50,10 +58,3 @@ def alone(home: Home) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _started(part: Part, home: Home, *arguments: str) -> dict[str, str]:
-    environment = {"TRAINMASTER_HOME": str(home.path)}
-    if home.shared_envs:
-        environment["TRAINMASTER_ENVS"] = str(home.shared_envs)
-    return part.start(*arguments, environment=environment)

@@ -129,10 +129,11 @@ class _Follower:
         if after is None or (after.get("type") != "Warning" and after.get("reason") not in TOLD_REASONS):
             return
         replica = self._replicas.get(after.get("involvedObject", {}).get("uid", ""))
-        told = (after.get("reason", ""), after.get("message", ""))
-        if replica is not None and told not in self._told_events:   # six replicas of one image say the same: once
+        reason, message = after.get("reason", ""), after.get("message", "")
+        told = (reason, message.partition(" in ")[0])   # six replicas of one image say the same: once
+        if replica is not None and told not in self._told_events:
             self._told_events.add(told)
-            self._view.note(f"{replica.name}: {told[0]}: {told[1]}")
+            self._view.note(f"{replica.name}: {message}")
 
     async def _read(self, attempt: Attempt, name: str) -> None:
         tail = self._tails.setdefault(attempt.uid, deque(maxlen=TAIL))

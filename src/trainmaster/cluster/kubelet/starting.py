@@ -146,7 +146,9 @@ class Starter:
         began = self._clock.monotonic()
         self._events.normal(life.pod, "Pulling", f'Pulling image "{name}"')
         try:
-            image = await self._images.prepare(name, lambda text: log.info("image", image=name, progress=text))
+            image = await self._images.prepare(
+                name, lambda text: self._events.normal(life.pod, "Pulling", f'Pulling image "{name}": {text}')
+            )
             _check_command(life.container(container), image)
         except ImageError as error:
             failures = life.pull_failures[container] = life.pull_failures.get(container, 0) + 1
