@@ -13,6 +13,7 @@ from trainmaster.sdk.replicas import Replica
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 STATE_STYLES = {"Running": "green", "Completed": "green", "Error": "bold red", "OOMKilled": "bold red",
@@ -69,6 +70,7 @@ class LiveView:
         self._colours = itertools.cycle(COLOURS)
         self._colour_of: dict[str, str] = {}
         self._began = time.monotonic()
+        self._held: list[Text] | None = None   # what was printed while the person is asked something
         self._live = Live(get_renderable=self._table, console=console, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> Self:
@@ -88,20 +90,30 @@ class LiveView:
     def line(self, replica: str, text: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text(f"{replica:<12} ", style=self._colour(replica)) + Text(text), soft_wrap=True)
+        self._print(Text(f"{replica:<12} ", style=self._colour(replica)) + Text(text))
 
     def note(self, text: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text(f"· {text}", style="dim"), soft_wrap=True)
+        self._print(Text(f"· {text}", style="dim"))
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
         self._live.stop()
+        self._held = []
         try:
             yield
         finally:
+            held, self._held = self._held, None
             self._live.start()
+            for text in held:
+                self._print(text)
+
+    def _print(self, text: "Text") -> None:
+        if self._held is not None:
+            self._held.append(text)
+        else:
+            self._console.print(text, soft_wrap=True)
 
     def _colour(self, replica: str) -> str:
         if replica not in self._colour_of:
