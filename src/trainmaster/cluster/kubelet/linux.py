@@ -131,12 +131,13 @@ def clone_tree(path: str, attributes: int) -> int:
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
     fd = int(_libc.syscall(_SYS_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags))
     _checked(fd, f"open_tree {path}")
-    wanted = _MountAttributes(set=attributes)
-    result = _libc.syscall(
-        _SYS_MOUNT_SETATTR, fd, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, ctypes.byref(wanted), ctypes.sizeof(wanted)
-    )
-    _checked(result, f"mount_setattr {path}")
+    _set_attributes(fd, "", _AT_EMPTY_PATH | _AT_RECURSIVE, attributes)
     return fd
+
+
+def restrict(path: str, attributes: int) -> None:
+    """Add attributes to one mount, keeping those it has."""
+    _set_attributes(_AT_FDCWD, path, 0, attributes)
 
 
 def attach(tree: int, target: str) -> None:
@@ -188,6 +189,14 @@ def set_capabilities(allowed: frozenset[int]) -> None:
         halves[number // 32].permitted |= 1 << number % 32
     header = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
     _checked(_libc.capset(ctypes.byref(header), ctypes.byref(halves)), "capset")
+
+
+def _set_attributes(directory: int, path: str, flags: int, attributes: int) -> None:
+    wanted = _MountAttributes(set=attributes)
+    result = _libc.syscall(
+        _SYS_MOUNT_SETATTR, directory, os.fsencode(path), flags, ctypes.byref(wanted), ctypes.sizeof(wanted)
+    )
+    _checked(result, f"mount_setattr {path}")
 
 
 def _checked(result: int, what: str) -> None:

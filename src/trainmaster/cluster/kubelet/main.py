@@ -81,7 +81,7 @@ async def _serve(
         for informer in (mine, everyone, services):
             group.create_task(informer.run())
         group.create_task(events.run())
-        group.create_task(node.hold(nameserver))
+        group.create_task(node.hold(nameserver, pods.try_again))
         await _registered(settings, client, clock)
         group.create_task(register.keep_alive(settings, client, clock))
         await node.started.wait()
@@ -110,8 +110,8 @@ class _Node:
         self._holder = Process(found[0], lambda: None)
         self.rootless = bool(found[1].get("rootless"))
 
-    async def hold(self, nameserver: Nameserver) -> None:
-        """Serve names in the cluster's network; if the holder is lost, begin again with another."""
+    async def hold(self, nameserver: Nameserver, begun_again: Callable[[], None]) -> None:
+        """Serve names in the cluster's network; if the holder is lost, begin again with another, and say so."""
         while True:
             sockets = await self.launcher.listen(holder.GATEWAY, 53)
             serving = asyncio.create_task(nameserver.serve(*sockets))
@@ -128,6 +128,7 @@ class _Node:
             log.error("the holder of the cluster's namespaces is gone, and with it every container; starting another")
             await self.launcher.close()
             await self.enter()
+            begun_again()
 
     def leave(self) -> None:
         if self._holder is not None:

@@ -86,6 +86,13 @@ class Pods:
         self._check_drained()
         await self._drained.wait()
 
+    def try_again(self) -> None:
+        """Forget what stood in the way of pods: the cause is gone."""
+        for uid, life in self._lives.items():
+            life.blocked = None
+            life.waiting.clear()
+            self._controller.queue.add(uid)
+
     def find(self, namespace: str, name: str) -> Life | None:
         """The pod of that name, if this node has it."""
         pod = self._informer.copy.get(namespace, name)

@@ -10,7 +10,7 @@ follow the container's symbolic link `/var/run -> /run` into the host's /run.
 """
 
 # pathlib is too large to carry
-# ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH115, PTH120, PTH123, PTH211
+# ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH115, PTH120, PTH123, PTH208, PTH211
 
 import os
 from typing import TypedDict
@@ -40,7 +40,6 @@ SECRET_FILES = {
 }
 
 _PLAIN = linux.MS_NOSUID | linux.MS_NODEV
-_REMOUNT_RO = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY
 
 
 class Bind(TypedDict):
@@ -242,11 +241,16 @@ def _close(plan: RootPlan) -> None:
     with Step("close what must not be written"):
         for path in plan["hidden"]:
             if os.path.ismount(path):
-                linux.mount("none", path, "", _REMOUNT_RO | _PLAIN | linux.MS_NOEXEC)
+                linux.restrict(path, linux.ATTR_RDONLY)
         if not plan["privileged"]:
             _mask()
         if plan["readonly"]:
-            linux.mount("none", "/", "", _REMOUNT_RO | linux.MS_NODEV)
+            linux.restrict("/", linux.ATTR_RDONLY)
+            kept = {*plan["homes"], *(bind["target"] for bind in plan["binds"])}
+            for name in os.listdir("/") if plan["rootless"] else ():      # there each of them is a mount of its own
+                path = f"/{name}"
+                if os.path.ismount(path) and name not in _SYSTEM and path not in kept:
+                    linux.restrict(path, linux.ATTR_RDONLY)
 
 
 def _mask() -> None:

@@ -48,11 +48,11 @@ class Server:
         application.router.add_post("/drain", self._drained)
         application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
         # Cancellation: a follower that went away must not be waited for until its container speaks again.
-        runner = web.AppRunner(application, handler_cancellation=True, access_log=None)
+        runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         listener = listen(path)
         try:
-            await web.SockSite(runner, listener, shutdown_timeout=1.0).start()
+            await web.SockSite(runner, listener).start()
             ready()
             await asyncio.Event().wait()
         finally:

@@ -95,7 +95,7 @@ def binds(container: Object, volumes: Volumes, values: Mapping[str, str]) -> lis
             raise ConfigError(f'volumeMount "{mount["name"]}" names no volume of the pod')
         inner = expand(str(mount.get("subPathExpr") or ""), values) or str(mount.get("subPath") or "")
         source = _inside(place, inner) if inner else place
-        target = os.path.normpath("/" + str(mount["mountPath"]))
+        target = os.path.normpath("/" + str(mount["mountPath"]).lstrip("/"))
         if target == "/":
             raise ConfigError("a volume cannot be mounted at '/'")
         found.append({"source": str(source), "target": target, "readonly": bool(mount.get("readOnly"))})

@@ -62,7 +62,9 @@ def build(services: Iterable[Object], pods: Iterable[Object]) -> Zone:
         for pod in backing:
             host = hosts[pod["status"]["podIP"]] = f"{_host_label(pod, service)}.{name}".lower()
             addresses[host] = (*addresses.get(host, ()), pod["status"]["podIP"])
-            pointers[_reverse(pod["status"]["podIP"])] = host
+            reverse = _reverse(pod["status"]["podIP"])
+            if reverse not in pointers or _has_own_name(pod, service):     # of several names the one it asked for
+                pointers[reverse] = host
         for port in spec.get("ports") or ():
             if port.get("name") and hosts:
                 key = f"_{port['name']}._{str(port.get('protocol') or 'TCP').lower()}.{name}".lower()
@@ -204,10 +206,14 @@ def _backing(service: Object, pods: list[Object]) -> list[Object]:
 
 def _host_label(pod: Object, service: Object) -> str:
     """The pod's own label below a service: its host name if it asks for one there, else its address."""
-    spec = pod.get("spec") or {}
-    if spec.get("hostname") and spec.get("subdomain") == name_of(service):
-        return str(spec["hostname"])
+    if _has_own_name(pod, service):
+        return str(pod["spec"]["hostname"])
     return str(pod["status"]["podIP"]).replace(".", "-")
+
+
+def _has_own_name(pod: Object, service: Object) -> bool:
+    spec = pod.get("spec") or {}
+    return bool(spec.get("hostname")) and spec.get("subdomain") == name_of(service)
 
 
 def _ready(pod: Object) -> bool:

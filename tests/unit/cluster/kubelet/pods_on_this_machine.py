@@ -1,0 +1,135 @@
+"""Runs containers in real sandboxes, as whoever it is started by, and tells how each ended. For test_sandbox.
+
+A program of its own, because the tests want it once as root and once as an ordinary user with the system's Python.
+Reads a script as JSON: steps of {"pod", "argv"} with optional "wait", "signal", "root" and other changes to the plan;
+writes a JSON list with the exit record and log of each step, and facts about the processes meanwhile.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from trainmaster.cluster.kubelet import holder, linux, records
+from trainmaster.cluster.kubelet.launcher import Launcher, Process
+from trainmaster.cluster.kubelet.records import Failed
+from trainmaster.cluster.kubelet.shim import KILL_ALL
+
+SIGNALS = {"TERM": signal.SIGTERM, "KILL_ALL": KILL_ALL, "KILL": signal.SIGKILL}
+
+
+class Machine:
+    def __init__(self, run: Path) -> None:
+        self.run = run
+        self.launcher = Launcher(run)
+        self.pauses: dict[str, Process] = {}
+        self.count = 0
+
+    async def pause(self, name: str) -> Process:
+        if name not in self.pauses:
+            directory = self.run / "pods" / name
+            (directory / ".shm").mkdir(parents=True)
+            answer = await self.launcher.sandbox({
+                "directory": str(directory), "hostname": name, "address": f"10.88.0.{len(self.pauses) + 2}",
+                "prefix": 16, "gateway": holder.GATEWAY, "bridge": holder.BRIDGE, "port": f"v{name}",
+                "memory": [{"path": str(directory / ".shm"), "size": 0}],
+            })
+            self.pauses[name] = Process(answer.fds[0], lambda: None)
+        return self.pauses[name]
+
+    async def step(self, wanted: dict[str, Any], rootless: bool) -> dict[str, Any]:
+        pause = await self.pause(wanted["pod"])
+        pod = self.run / "pods" / wanted["pod"]
+        attempt = pod / "main" / str(self.count)
+        self.count += 1
+        attempt.mkdir(parents=True)
+        hosts = "127.0.0.1 localhost\n" + "".join(f"10.88.0.{at + 2} {name}\n" for at, name in enumerate(self.pauses))
+        plan: Any = {
+            "attempt_directory": str(attempt), "log": str(attempt / "log"),
+            "root": {
+                "rootless": rootless, "scratch": str(attempt / "root"), "homes": ["/root", "/home"],
+                "etc": {"hosts": hosts, "resolv.conf": "", "nsswitch.conf": "hosts: files\n"},
+                "hidden": [str(self.run)], "shm": str(pod / ".shm"), "binds": [], "privileged": False,
+                "readonly": False, **wanted.get("root", {}),
+            },
+            "argv": wanted["argv"], "environment": {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"},
+            "directory": "/", "user": 0, "group": 0, "groups": [], "new_privileges": False, "facts": {"level": 0},
+            "capabilities": sorted(linux.DEFAULT_CAPABILITIES), **wanted.get("plan", {}),
+        }
+        began = time.monotonic()
+        answer = await self.launcher.container(plan, pause.pidfd)
+        if answer.fds:
+            process = Process(answer.fds[0], lambda: None)
+            if "signal" in wanted:
+                await self.spoken(attempt / "log", wanted.get("after", "ready"))
+                process.send(SIGNALS[wanted["signal"]])
+            if wanted.get("wait", True):
+                await asyncio.wait_for(process.end(), 60)
+        log = (attempt / "log").read_text(errors="replace") if (attempt / "log").exists() else ""
+        said = [line.split(" ", 3) for line in log.splitlines()]
+        return {
+            "exit": records.read(str(attempt), records.EXIT), "ms": (time.monotonic() - began) * 1000,
+            "out": [words[3] for words in said if words[1] == "stdout"],
+            "err": [words[3] for words in said if words[1] == "stderr"],
+        }
+
+    async def spoken(self, log: Path, word: str) -> None:
+        while word not in log.read_text():  # noqa: ASYNC110  the log belongs to another process
+            await asyncio.sleep(0.005)
+
+
+def inside(pid: int) -> tuple[list[int], set[str]]:
+    """The processes of the cluster (all that descend from the holder) and their namespaces."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = (int(fields[1]), fields[0])
+    found = {pid}
+    while True:
+        more = {one for one, (parent, state) in parents.items() if parent in found and state != "Z"} | found
+        if more == found:
+            break
+        found = more
+    spaces = set()
+    for one in found:
+        for kind in ("net", "pid", "mnt", "uts", "ipc"):
+            try:
+                spaces.add(str(Path(f"/proc/{one}/ns/{kind}").readlink()))
+            except OSError:
+                continue
+    return sorted(found), spaces
+
+
+async def main() -> None:
+    script = json.loads(sys.stdin.read())
+    machine = Machine(Path(sys.argv[1]))
+    try:
+        await machine.launcher.start()
+    except Failed as failed:
+        print(json.dumps({"impossible": str(failed)}))
+        return
+    found = holder.find(str(machine.run))
+    assert found is not None
+    os.close(found[0])
+    record: Any = found[1]
+    steps = [await machine.step(wanted, bool(record["rootless"])) for wanted in script]
+    processes, spaces = inside(int(record["pid"]))
+    for pause in machine.pauses.values():
+        pause.forget()
+    await machine.launcher.close()
+    ended = await asyncio.to_thread(holder.end, machine.run)
+    print(json.dumps({
+        "steps": steps, "processes": processes, "namespaces": sorted(spaces), "ended": ended,
+        "rootless": record["rootless"],
+    }))
+
+
+asyncio.run(main())

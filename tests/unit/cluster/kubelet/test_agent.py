@@ -1,0 +1,503 @@
+"""The whole node against the embedded API server, with real pods. The last test runs all of it as an ordinary user."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmaster.api.core import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SECRETS, SERVICES
+from trainmaster.api.meta import Object
+from trainmaster.cluster.kubelet import holder
+from trainmaster.cluster.kubelet.images import Image, ImageError
+from trainmaster.cluster.kubelet.main import NodeSettings, NotPossible, run
+from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import NotFound
+from trainmaster.kube.http import HttpTransport
+from trainmaster.kube.transport import Request
+from trainmaster.runtime.clock import RealClock
+from trainmaster.testing.builders import pod as built
+from trainmaster.testing.cluster import embedded
+
+PATIENCE = 60.0
+SYSTEM_PYTHON = "/usr/bin/python3"
+NOBODY = 54321
+
+
+class Programs:
+    """Images for these tests: the programs of this machine, and one that nobody can get."""
+
+    async def prepare(self, name: str, say: Callable[[str], None]) -> Image:
+        say("looking")
+        if name == "nowhere":
+            raise ImageError("ErrImagePull", "there is no such image")
+        return Image(name, environment={"PATH": "/usr/local/bin:/usr/bin:/bin"})
+
+
+class Node:
+    """A node and a client to its cluster."""
+
+    def __init__(self, client: Client, base: Path) -> None:
+        self.client = client
+        self.settings = NodeSettings(
+            "here", base / "run", base / "logs", base / "volumes", "8", "16Gi", {"example.com/gpu": "2"}, (base,)
+        )
+        self._agent: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        ready = asyncio.Event()
+        agent = self._agent = asyncio.create_task(
+            run(self.settings, client=self.client, images=Programs(), clock=RealClock(), ready=ready.set)
+        )
+        told = asyncio.create_task(ready.wait())
+        await asyncio.wait([agent, told], return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)
+        told.cancel()
+        if agent.done():
+            try:
+                agent.result()
+            except NotPossible as why:
+                pytest.skip(str(why))
+
+    async def stop(self) -> None:
+        """End the agent; pods go on."""
+        if self._agent is not None:
+            self._agent.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._agent
+            self._agent = None
+
+    async def pod(self, name: str, script: str, **spec: Any) -> None:
+        await self.client.create(PODS, built(name, node="here", command=("/bin/sh", "-c", script),
+                                             labels={"app": name}, **spec))
+
+    async def until(self, name: str, true: Callable[[Object], bool]) -> Object:
+        """The pod, as soon as something is true of it."""
+        async with asyncio.timeout(PATIENCE):
+            page = await self.client.list(PODS, "default", fields=f"metadata.name={name}")
+            for thing in page.items:
+                if true(thing):
+                    return thing
+            watch = self.client.watch(PODS, "default", fields=f"metadata.name={name}", revision=page.revision)
+            async with aclosing(watch) as events:
+                async for event in events:
+                    if event.type != "BOOKMARK" and true(event.object):
+                        return event.object
+        raise AssertionError("the watch ended")
+
+    async def phase(self, name: str, *wanted: str) -> Object:
+        return await self.until(name, lambda thing: thing["status"].get("phase") in wanted)
+
+    async def gone(self, name: str) -> None:
+        async with asyncio.timeout(PATIENCE):
+            page = await self.client.list(PODS, "default", fields=f"metadata.name={name}")
+            if not page.items:
+                return
+            watch = self.client.watch(PODS, "default", fields=f"metadata.name={name}", revision=page.revision)
+            async with aclosing(watch) as events:
+                async for event in events:
+                    if event.type == "DELETED":
+                        return
+
+    async def event(self, reason: str) -> str:
+        """The message of the first event with this reason."""
+        async with asyncio.timeout(PATIENCE):
+            page = await self.client.list(EVENTS, "default")
+            for thing in page.items:
+                if thing["reason"] == reason:
+                    return str(thing["message"])
+            async with aclosing(self.client.watch(EVENTS, "default", revision=page.revision)) as events:
+                async for event in events:
+                    if event.object.get("reason") == reason:
+                        return str(event.object["message"])
+        raise AssertionError("the watch ended")
+
+    async def log(self, name: str, container: str = "main", **query: str) -> tuple[int, str]:
+        transport = HttpTransport("http://kubelet", unix_socket=self.settings.socket)
+        try:
+            path = f"/containerLogs/default/{name}/{container}"
+            stream = await transport.open(Request("GET", path, tuple(query.items())))
+            try:
+                return stream.status, b"".join([chunk async for chunk in stream.chunks()]).decode()
+            finally:
+                await stream.close()
+        finally:
+            await transport.close()
+
+    async def heard(self, name: str, word: str) -> None:
+        """Wait until the pod has said something."""
+        path = next(self.settings.logs.glob(f"default_{name}_*/main/0.log"))
+        await soon(lambda: word in path.read_text())
+
+    async def ask(self, method: str, path: str) -> str:
+        transport = HttpTransport("http://kubelet", unix_socket=self.settings.socket)
+        try:
+            return (await transport.send(Request(method, path))).body.decode()
+        finally:
+            await transport.close()
+
+    def files(self) -> list[str]:
+        """What there is of pods on disk."""
+        folders = (self.settings.pods, self.settings.logs, self.settings.volumes / "pods")
+        return [entry.name for folder in folders if folder.is_dir() for entry in folder.iterdir()]
+
+
+async def soon(true: Callable[[], bool]) -> None:
+    """Wait for what no event tells: what is on disk."""
+    async with asyncio.timeout(PATIENCE):
+        while not true():  # noqa: ASYNC110  nobody signals it
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[Node]:
+    # A path longer than the 107 bytes that the address of a Unix socket can hold.
+    base = Path(tempfile.mkdtemp(prefix="tm-node-")) / ("long" * 25)
+    base.mkdir(mode=0o700)
+    async with running(base) as made:
+        yield made
+
+
+@asynccontextmanager
+async def running(base: Path) -> AsyncIterator[Node]:
+    async with embedded(RealClock()) as cluster:
+        made = Node(cluster.client(), base)
+        try:
+            await made.start()
+            yield made
+        finally:
+            await made.stop()
+            await asyncio.to_thread(holder.end, made.settings.run)
+            remove(base.parent)
+    assert not base.parent.exists()
+
+
+async def test_a_pod_from_its_start_to_its_end(node: Node) -> None:
+    await node.pod("a", "echo hello; exit 3")
+
+    status = (await node.phase("a", "Failed", "Succeeded"))["status"]
+
+    container = status["containerStatuses"][0]
+    assert ("Failed", 3, "Error") == (
+        status["phase"], container["state"]["terminated"]["exitCode"], container["state"]["terminated"]["reason"],
+    )
+    assert (0, False, "10.88.0.1") == (container["restartCount"], container["ready"], status["hostIP"])
+    assert status["podIP"].startswith("10.88.")
+    assert (200, "hello\n") == await node.log("a")
+    assert 'Pulling image "busybox"' == await node.event("Pulling")
+    assert "Started container main" == await node.event("Started")
+
+
+async def test_the_node_says_what_it_offers(node: Node) -> None:
+    found = (await node.client.get(NODES, "here"))["status"]
+
+    assert ("8", "16Gi", "2") == tuple(found["allocatable"][name] for name in ("cpu", "memory", "example.com/gpu"))
+    assert {"Ready": "True", "DiskPressure": "False", "MemoryPressure": "False", "PIDPressure": "False"} == {
+        one["type"]: one["status"] for one in found["conditions"]
+    }
+    assert "ok" == await node.ask("GET", "/healthz")
+
+
+async def test_the_node_keeps_a_lease(node: Node) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(NotFound):
+                lease = await node.client.get(LEASES, "here", "kube-node-lease")
+                break
+            await asyncio.sleep(0.01)
+
+    assert "here" == lease["spec"]["holderIdentity"]
+
+
+@pytest.mark.parametrize(("expected", "script", "container"), [
+    pytest.param("my words", "printf 'my words' > /dev/termination-log; exit 1", {}, id="written by the container"),
+    pytest.param("there", "printf there > /tmp/end; exit 1", {"terminationMessagePath": "/tmp/end"}, id="elsewhere"),
+    pytest.param("it broke\n", "echo it broke; exit 1", {"terminationMessagePolicy": "FallbackToLogsOnError"},
+                 id="or the end of its log"),
+    pytest.param(None, "echo fine", {"terminationMessagePolicy": "FallbackToLogsOnError"}, id="but only on failure"),
+])
+async def test_last_words(expected: str | None, script: str, container: Object, node: Node) -> None:
+    made = built("a", node="here", command=("/bin/sh", "-c", script))
+    made["spec"]["containers"][0] |= container
+    await node.client.create(PODS, made)
+
+    status = (await node.phase("a", "Failed", "Succeeded"))["status"]["containerStatuses"][0]
+
+    assert expected == status["state"]["terminated"].get("message")
+
+
+async def test_pods_find_each_other_by_the_names_of_services(node: Node) -> None:
+    await node.client.create(SERVICES, {
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "one", "namespace": "default"},
+        "spec": {"clusterIP": "None", "selector": {"app": "one"}, "ports": [{"port": 9000}]},
+    })
+    serve = "import socket; c = socket.create_server(('', 9000)).accept()[0]; c.sendall(c.recv(9)[::-1])"
+    ask = "import socket; c = socket.create_connection(('one.default.svc', 9000)); c.sendall(b'abc'); print(c.recv(9))"
+    await node.pod("one", f'exec {SYSTEM_PYTHON} -c "{serve}"')
+    await node.phase("one", "Running")
+    await node.pod("two", f'getent hosts nowhere || echo none; {SYSTEM_PYTHON} -c "{ask}"')
+
+    await node.phase("two", "Succeeded")
+
+    assert (200, "none\nb'cba'\n") == await node.log("two")
+
+
+async def test_a_container_that_fails_comes_back_and_then_waits(node: Node) -> None:
+    await node.pod("a", "echo attempt; exit 1", restart="OnFailure")
+
+    def waits(thing: Object) -> bool:
+        states = thing["status"].get("containerStatuses") or [{}]
+        return (states[0].get("state", {}).get("waiting") or {}).get("reason") == "CrashLoopBackOff"
+
+    status = (await node.until("a", waits))["status"]
+
+    container = status["containerStatuses"][0]
+    assert ("Running", 1, 1) == (
+        status["phase"], container["restartCount"], container["lastState"]["terminated"]["exitCode"],
+    )
+    assert "Back-off 10s restarting failed container=main" in await node.event("BackOff")
+    assert (200, "attempt\n") == await node.log("a", previous="true")
+    await node.client.delete(PODS, "a", "default")
+    await node.gone("a")
+
+
+@pytest.mark.parametrize(("expected", "script", "grace"), [
+    pytest.param(0, "trap 'exit 0' TERM; echo ready; sleep 1000 & wait", 30, id="one that listens ends as it likes"),
+    pytest.param(143, "echo ready; exec sleep 1000", 30, id="one that does not care ends by the signal"),
+    pytest.param(137, "trap '' TERM; echo ready; while :; do sleep 1; done", 1, id="one that refuses is killed"),
+])
+async def test_deletion(expected: int, script: str, grace: int, node: Node) -> None:
+    """The object goes when the processes have gone, and everything on disk with it."""
+    await node.pod("a", script)
+    await node.phase("a", "Running")
+    await node.heard("a", "ready")
+    last: list[Object] = []
+
+    def ended(thing: Object) -> bool:
+        last.append(thing)
+        return "terminated" in thing["status"]["containerStatuses"][0]["state"]
+
+    watching = asyncio.create_task(node.until("a", ended))
+    await asyncio.sleep(0)
+    await node.client.delete(PODS, "a", "default", grace=grace)
+
+    await watching
+    await node.gone("a")
+
+    assert expected == last[-1]["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"]
+    await soon(lambda: not node.files())
+
+
+async def test_a_pod_that_is_deleted_by_force_leaves_nothing(node: Node) -> None:
+    await node.pod("a", "trap '' TERM; while :; do sleep 1; done")
+    await node.phase("a", "Running")
+    await node.client.delete(PODS, "a", "default", grace=0)
+
+    await soon(lambda: not node.files())
+
+
+async def test_init_containers_volumes_and_environment(node: Node) -> None:
+    about = {"namespace": "default"}
+    await node.client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", **about},
+                                           "data": {"rate": "0.1"}})
+    await node.client.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", **about},
+                                       "data": {"token": "aHVzaA=="}})
+    shared = [{"name": "shared", "mountPath": "/shared"}]
+    script = "cat /shared/x /conf/rate; df /mem | grep -o tmpfs; echo $TOKEN $ME $(ME)"
+    made = built("a", node="here", command=("/bin/sh", "-c", script))
+    made["spec"]["initContainers"] = [
+        {"name": name, "image": "busybox", "command": ["/bin/sh", "-c", script], "volumeMounts": shared}
+        for name, script in (("first", "sleep 0.2; echo 1 > /shared/x"), ("second", "echo 2 >> /shared/x"))
+    ]
+    made["spec"]["containers"][0] |= {
+        "volumeMounts": [*shared, {"name": "conf", "mountPath": "/conf"}, {"name": "mem", "mountPath": "/mem"}],
+        "env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s", "key": "token"}}},
+                {"name": "ME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+    }
+    made["spec"]["volumes"] = [
+        {"name": "shared", "emptyDir": {}}, {"name": "conf", "configMap": {"name": "m"}},
+        {"name": "mem", "emptyDir": {"medium": "Memory"}},
+    ]
+    await node.client.create(PODS, made)
+
+    status = (await node.phase("a", "Failed", "Succeeded"))["status"]
+
+    assert (200, "1\n2\n0.1tmpfs\nhush a a\n") == await node.log("a")
+    assert ["Completed", "Completed"] == [
+        one["state"]["terminated"]["reason"] for one in status["initContainerStatuses"]
+    ]
+
+
+@pytest.mark.parametrize(("reason", "words", "change"), [
+    pytest.param("FailedMount", "cannot mount yet (nfs)", {"volume": {"nfs": {"server": "x", "path": "/"}}},
+                 id="a volume of a kind we do not have"),
+    pytest.param("FailedMount", 'configmap "none" not found', {"volume": {"configMap": {"name": "none"}}},
+                 id="a volume of an object that is not there"),
+    pytest.param("Failed", "there is no such image", {"image": "nowhere"}, id="an image that cannot be had"),
+    pytest.param("Failed", 'secret "none" not found', {"env": {"secretKeyRef": {"name": "none", "key": "k"}}},
+                 id="a variable from an object that is not there"),
+])
+async def test_a_pod_that_cannot_start_says_why_and_waits(reason: str, words: str, change: Object, node: Node) -> None:
+    made = built("a", node="here", command=("true",))
+    if "image" in change:
+        made["spec"]["containers"][0]["image"] = change["image"]
+    if "env" in change:
+        made["spec"]["containers"][0]["env"] = [{"name": "X", "valueFrom": change["env"]}]
+    if "volume" in change:
+        made["spec"]["volumes"] = [{"name": "v", **change["volume"]}]
+    await node.client.create(PODS, made)
+
+    assert words in await node.event(reason)
+    assert "Pending" == (await node.phase("a", "Pending"))["status"]["phase"]
+
+
+async def test_logs_are_followed_to_the_end(node: Node) -> None:
+    await node.pod("a", "for i in 1 2 3; do echo $i; sleep 0.1; done")
+    await node.phase("a", "Running")
+
+    assert (200, "1\n2\n3\n") == await asyncio.wait_for(node.log("a", follow="true"), PATIENCE)
+    assert (200, "3\n") == await node.log("a", tailLines="1")
+
+
+async def test_a_log_of_nobody(node: Node) -> None:
+    await node.pod("a", "true", image="nowhere")
+    await node.event("Failed")
+
+    assert (404, 'pod "b" not found') == await node.log("b")
+    assert 400 == (await node.log("a"))[0]
+    assert (404, 'container "other" not found in pod "a"') == await node.log("a", "other")
+
+
+async def test_pods_go_on_without_the_agent_and_are_adopted(node: Node) -> None:
+    """One ends meanwhile, with a code and a last line; one runs on; neither is started again."""
+    flag = node.settings.run.parent / "flag"
+    flag.mkdir()
+    for name, script in (
+        ("ends", "echo first; until [ -e /f/go ]; do sleep 0.02; done; echo last; touch /f/gone; exit 7"),
+        ("runs", "echo x >> /f/starts; exec sleep 1000"),
+    ):
+        made = built(name, node="here", command=("/bin/sh", "-c", script))
+        made["spec"]["volumes"] = [{"name": "f", "hostPath": {"path": str(flag)}}]
+        made["spec"]["containers"][0]["volumeMounts"] = [{"name": "f", "mountPath": "/f"}]
+        await node.client.create(PODS, made)
+    before = await node.phase("runs", "Running")
+    await node.phase("ends", "Running")
+    await node.stop()
+    (flag / "go").touch()
+    await soon((flag / "gone").exists)
+
+    await node.start()
+
+    ended = (await node.phase("ends", "Failed", "Succeeded"))["status"]["containerStatuses"][0]
+    assert 7 == ended["state"]["terminated"]["exitCode"]
+    assert (200, "first\nlast\n") == await node.log("ends")
+    await node.client.delete(PODS, "runs", "default")
+    await node.gone("runs")
+    assert "x\n" == (flag / "starts").read_text()
+    assert before["status"]["podIP"]
+
+
+async def test_a_pod_deleted_while_no_agent_was_there_is_ended(node: Node) -> None:
+    await node.pod("a", "exec sleep 1000")
+    await node.phase("a", "Running")
+    await node.stop()
+    await node.client.delete(PODS, "a", "default", grace=0)
+
+    await node.start()
+
+    await soon(lambda: not node.files())
+
+
+async def test_everything_dies_with_the_holder_and_is_told(node: Node) -> None:
+    """What may be restarted is, in new namespaces; what may not has failed, with a reason."""
+    await node.pod("once", "exec sleep 1000")
+    await node.pod("again", "exec sleep 1000", restart="Always")
+    await node.phase("once", "Running")
+    await node.phase("again", "Running")
+
+    assert await asyncio.to_thread(holder.end, node.settings.run)
+
+    once = (await node.phase("once", "Failed"))["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (137, "ContainerStatusUnknown") == (once["exitCode"], once["reason"])
+    await node.until("again", lambda thing: thing["status"]["containerStatuses"][0]["restartCount"] == 1
+                     and "running" in thing["status"]["containerStatuses"][0]["state"])
+    await node.pod("new", "true")
+    await node.phase("new", "Succeeded")
+
+
+async def test_the_runtime_directory_was_lost(node: Node) -> None:
+    """As after a reboot: the API alone remembers."""
+    await node.pod("once", "exec sleep 1000")
+    await node.pod("again", "exec sleep 1000", restart="Always")
+    await node.phase("once", "Running")
+    await node.phase("again", "Running")
+    await node.stop()
+    await asyncio.to_thread(holder.end, node.settings.run)
+    remove(node.settings.run)
+
+    await node.start()
+
+    await node.phase("once", "Failed")
+    await node.until("again", lambda thing: thing["status"]["containerStatuses"][0]["restartCount"] == 1
+                     and "running" in thing["status"]["containerStatuses"][0]["state"])
+
+
+async def test_drain_ends_every_pod_and_the_namespaces(node: Node) -> None:
+    await node.pod("runs", "trap 'exit 0' TERM; echo ready; sleep 1000 & wait", restart="Always")
+    await node.pod("done", "true")
+    await node.phase("runs", "Running")
+    await node.phase("done", "Succeeded")
+
+    assert "drained" == await node.ask("POST", "/drain")
+
+    status = (await node.phase("runs", "Failed", "Succeeded"))["status"]
+    assert "terminated" in status["containerStatuses"][0]["state"]
+    assert not holder.alive(node.settings.run)
+    await node.pod("late", "true")
+    assert "Pending" == (await node.until("late", lambda thing: bool(thing["status"].get("phase"))))["status"]["phase"]
+
+
+async def test_two_nodes_have_the_same_addresses_and_do_not_meet(node: Node) -> None:
+    """Two homes on one machine."""
+    base = Path(tempfile.mkdtemp(prefix="tm-node-")) / "b"
+    base.mkdir(mode=0o700)
+    async with running(base) as other:
+        await node.pod("a", "exec sleep 1000")
+        await other.pod("a", "exec sleep 1000")
+
+        first, second = await node.phase("a", "Running"), await other.phase("a", "Running")
+
+        assert first["status"]["podIP"] == second["status"]["podIP"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")
+def test_all_of_this_as_an_ordinary_user() -> None:
+    """The same tests in another process, without any privilege."""
+    if f"{sys.version_info.major}.{sys.version_info.minor}" not in subprocess.run(
+        [SYSTEM_PYTHON, "--version"], capture_output=True, text=True, check=True
+    ).stdout:
+        pytest.skip("the system's Python is of another version than the packages here")
+    root = Path(__file__).parents[4]
+    home = Path(tempfile.mkdtemp(prefix="tm-home-"))
+    os.chown(home, NOBODY, NOBODY)
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    try:
+        done = subprocess.run(
+            [SYSTEM_PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", f"--basetemp={home}/t", __file__],
+            user=NOBODY, group=NOBODY, extra_groups=[], cwd=root, capture_output=True, text=True, timeout=300,
+            check=False, env={
+                "HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONPATH": ":".join([f"{root}/src", *packages]),
+            },
+        )
+    finally:
+        remove(home)
+
+    assert 0 == done.returncode, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "passed" in done.stdout

@@ -1,0 +1,150 @@
+"""Volumes as directories: what is made, what is refused, and that a refresh is one swap."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmaster.api.meta import Object
+from trainmaster.cluster.kubelet.environment import ConfigError, Sources
+from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.cluster.kubelet.volumes import VolumeError, Volumes, binds, prepare, references
+
+SOURCES = Sources(
+    config_maps={"settings": {"data": {"a.txt": "one", "b.txt": "two"}, "binaryData": {"raw": "AAE="}}},
+    secrets={"key": {"data": {"token": "c2VjcmV0"}}},
+)
+
+
+def pod(*volumes: Object) -> Object:
+    return {
+        "metadata": {"name": "w", "namespace": "train", "uid": "u", "labels": {"role": "worker", "app": 'a"b'}},
+        "spec": {"containers": [{"name": "main"}], "volumes": list(volumes)},
+    }
+
+
+def made(tmp_path: Path, *volumes: Object) -> Volumes:
+    return prepare(pod(*volumes), tmp_path, SOURCES)
+
+
+def contents(place: Path) -> dict[str, str]:
+    return {path.name: path.read_text(errors="replace") for path in place.iterdir() if not path.name.startswith("..")}
+
+
+@pytest.mark.parametrize(("expected", "volume"), [
+    pytest.param({}, {"emptyDir": {}}, id="emptyDir is empty"),
+    pytest.param({"a.txt": "one", "b.txt": "two", "raw": "\0\x01"}, {"configMap": {"name": "settings"}},
+                 id="a ConfigMap"),
+    pytest.param({"x": "one"}, {"configMap": {"name": "settings", "items": [{"key": "a.txt", "path": "x"}]}},
+                 id="one key"),
+    pytest.param({"token": "secret"}, {"secret": {"secretName": "key"}}, id="a Secret"),
+    pytest.param({}, {"secret": {"secretName": "none", "optional": True}}, id="an optional one that is not there"),
+    pytest.param({"labels": 'app="a\\"b"\nrole="worker"'},
+                 {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+                 id="what the pod knows of itself"),
+])
+def test_contents(expected: dict[str, str], volume: Object, tmp_path: Path) -> None:
+    volumes = made(tmp_path, {"name": "v", **volume})
+
+    assert expected == contents(volumes.places["v"])
+
+
+@pytest.mark.parametrize(("expected", "volume"), [
+    pytest.param('configmap "none" not found', {"configMap": {"name": "none"}}, id="no ConfigMap"),
+    pytest.param("non-existent secret key: k", {"secret": {"secretName": "key", "items": [{"key": "k", "path": "p"}]}},
+                 id="no key"),
+    pytest.param("not a relative path", {"secret": {"secretName": "key", "items": [{"key": "token", "path": "../x"}]}},
+                 id="a path that leads out"),
+    pytest.param("/nowhere/at/all is not there", {"hostPath": {"path": "/nowhere/at/all"}}, id="no such place"),
+    pytest.param("is not a File", {"hostPath": {"path": "/", "type": "File"}}, id="not what it should be"),
+    pytest.param("absolute path", {"hostPath": {"path": "/a/../../etc"}}, id="a host path with dots"),
+    pytest.param("of a kind that this node cannot mount yet \\(nfs\\)", {"nfs": {"server": "x"}}, id="an unknown kind"),
+])
+def test_what_cannot_be_mounted_is_said(expected: str, volume: Object, tmp_path: Path) -> None:
+    with pytest.raises(VolumeError, match=expected):
+        made(tmp_path, {"name": "v", **volume})
+
+
+def test_modes_are_those_asked_for(tmp_path: Path) -> None:
+    items = [{"key": "a.txt", "path": "a", "mode": 0o400}, {"key": "b.txt", "path": "b"}]
+    volumes = made(tmp_path, {"name": "v", "configMap": {"name": "settings", "defaultMode": 0o600, "items": items}})
+
+    assert (0o400, 0o600) == tuple((volumes.places["v"] / name).stat().st_mode & 0o777 for name in ("a", "b"))
+
+
+def test_a_refresh_replaces_all_files_at_once_and_drops_old_ones(tmp_path: Path) -> None:
+    volume = {"name": "v", "configMap": {"name": "settings"}}
+    before = (made(tmp_path, volume).places["v"] / "..data").readlink()
+    changed = Sources(config_maps={"settings": {"data": {"a.txt": "1"}}})
+
+    place = prepare(pod(volume), tmp_path, changed).places["v"]
+
+    assert {"a.txt": "1"} == contents(place)
+    assert not (place / before).exists()
+
+
+def test_memory_volumes_are_left_to_the_sandbox(tmp_path: Path) -> None:
+    volumes = made(tmp_path, {"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
+
+    assert ({"path": str(tmp_path / "v"), "size": 1 << 20},) == volumes.memory
+
+
+def test_a_host_directory_is_made_when_asked_for(tmp_path: Path) -> None:
+    volumes = made(tmp_path, {"name": "v", "hostPath": {"path": f"{tmp_path}/x/y", "type": "DirectoryOrCreate"}})
+
+    assert Path(tmp_path, "x", "y") == volumes.places["v"]
+    assert volumes.places["v"].is_dir()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Volumes:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "out").symlink_to("/etc")
+    return Volumes({"data": tmp_path, "more": tmp_path})
+
+
+def mounts(*wanted: Any) -> Object:
+    return {"volumeMounts": list(wanted)}
+
+
+def test_mounts_inside_others_come_later(data: Volumes) -> None:
+    container = mounts({"name": "more", "mountPath": "/a/b"}, {"name": "data", "mountPath": "/a", "readOnly": True})
+
+    assert [("/a", True), ("/a/b", False)] == [(b["target"], b["readonly"]) for b in binds(container, data, {})]
+
+
+def test_a_sub_path_may_come_from_the_environment(data: Volumes) -> None:
+    container = mounts({"name": "data", "mountPath": "/a", "subPathExpr": "$(POD)/x"})
+
+    assert str(data.places["data"] / "p-0" / "x") == binds(container, data, {"POD": "p-0"})[0]["source"]
+
+
+@pytest.mark.parametrize(("expected", "mount"), [
+    pytest.param("names no volume", {"name": "none", "mountPath": "/a"}, id="no such volume"),
+    pytest.param("cannot be mounted at '/'", {"name": "data", "mountPath": "/a/.."}, id="over the whole root"),
+    pytest.param("without '..'", {"name": "data", "mountPath": "/a", "subPath": "../x"}, id="a sub path with dots"),
+    pytest.param("leads out", {"name": "data", "mountPath": "/a", "subPath": "out/passwd"}, id="a link that leads out"),
+])
+def test_mounts_that_are_refused(expected: str, mount: Object, data: Volumes) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        binds(mounts(mount), data, {})
+
+
+def test_what_has_to_be_fetched() -> None:
+    thing = pod({"name": "a", "configMap": {"name": "x"}}, {"name": "b", "secret": {"secretName": "y"}})
+
+    assert ({"x"}, {"y"}) == references(thing)
+
+
+def test_removal_enters_what_was_closed_and_follows_no_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    tree = tmp_path / "tree"
+    (tree / "closed" / "inner").mkdir(parents=True)
+    (tree / "link").symlink_to(outside)
+    (tree / "closed" / "inner").chmod(0)
+    (tree / "closed").chmod(0)
+
+    remove(tree)
+
+    assert [outside] == list(tmp_path.iterdir())
