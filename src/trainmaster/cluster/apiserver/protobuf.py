@@ -25,8 +25,17 @@ from trainmaster.cluster.apiserver import builtin
 from trainmaster.cluster.apiserver import protobuf_wire as wire
 from trainmaster.cluster.apiserver.builtin import Field, Many, Zero
 from trainmaster.cluster.apiserver.formats import is_quantity
-from trainmaster.cluster.apiserver.protobuf_wire import CHUNK, DEEPEST, EIGHT_BYTES, VARINT, Budget, Message, tag
-from trainmaster.cluster.apiserver.protobuf_wire import Undecodable as Undecodable
+from trainmaster.cluster.apiserver.protobuf_wire import (
+    CHUNK,
+    DEEPEST,
+    EIGHT_BYTES,
+    LEVELS_OF_A_MESSAGE,
+    VARINT,
+    Budget,
+    Message,
+    Undecodable,
+    tag,
+)
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
@@ -97,7 +106,6 @@ class Shaped(Message):
         """The object in `data`; or, for a part that comes in pieces, more of the object `out`."""
         if not self.compiled:
             self._compile()
-        budget.take()
         budget.enter()
         if out is None:
             out = {}
@@ -105,7 +113,7 @@ class Shaped(Message):
         for name, zero in self.absent:
             if name not in out:
                 out[name] = zero.read(b"", budget) if isinstance(zero, Shaped) else zero
-        budget.leave()
+        budget.depth -= LEVELS_OF_A_MESSAGE
         return out
 
     def _compile(self) -> None:
@@ -160,6 +168,8 @@ def _put(field: Field) -> wire.Put:
         return wire.mapped(field.name, read)
     if field.type_name:
         return _object(field.name, _shaped(field.type_name))
+    if field.word == "string":
+        return wire.text_field(field.name, omit_empty=field.zero is Zero.OMIT)
     if field.zero is Zero.OMIT:
         return wire.unless(field.name, read, _ZEROS[field.word])
     return wire.one(field.name, read)

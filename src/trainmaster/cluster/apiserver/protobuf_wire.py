@@ -35,18 +35,14 @@ class Budget:
     parts: int = MOST_PARTS
     depth: int = 0
 
-    def take(self) -> None:
+    def enter(self) -> None:
+        """One part more, and one message deeper; whoever enters takes the levels off again."""
         self.parts -= 1
+        self.depth += LEVELS_OF_A_MESSAGE
         if self.parts < 0:
             raise Undecodable(f"the message has more than {MOST_PARTS} parts")
-
-    def enter(self) -> None:
-        self.depth += LEVELS_OF_A_MESSAGE
         if self.depth > DEEPEST:
             raise Undecodable(f"the message is nested more than {DEEPEST} levels deep")
-
-    def leave(self) -> None:
-        self.depth -= LEVELS_OF_A_MESSAGE
 
 
 Put: TypeAlias = Callable[[Object, bytes, Budget], None]    # a value made of a chunk of bytes goes into its place
@@ -166,6 +162,21 @@ def one(name: str, read: Read) -> Put:
     return put
 
 
+def text_field(name: str, *, omit_empty: bool) -> Put:
+    """Most fields are text, so it is worth a way of its own."""
+
+    def put(out: Object, chunk: bytes, _: Budget) -> None:
+        out[name] = str(chunk, "utf-8")
+
+    def put_unless_empty(out: Object, chunk: bytes, _: Budget) -> None:
+        if chunk:
+            out[name] = str(chunk, "utf-8")
+        else:
+            out.pop(name, None)
+
+    return put_unless_empty if omit_empty else put
+
+
 def unless(name: str, read: Read, zero: Json) -> Put:
     """A value that is not shown if it is zero; the last one counts."""
 
@@ -195,9 +206,10 @@ def mapped(name: str, read: Read) -> Put:
     entry = Message("a map entry", {tag(1, CHUNK): one("key", text), tag(2, CHUNK): one("value", plain)})
 
     def put(out: Object, chunk: bytes, budget: Budget) -> None:
-        budget.take()
         pair: Object = {"key": "", "value": b""}
+        budget.enter()
         entry.scan(chunk, pair, budget)
+        budget.depth -= LEVELS_OF_A_MESSAGE
         value = read(pair["value"], budget)
         if name in out:
             out[name][pair["key"]] = value
