@@ -34,6 +34,7 @@ class Suite:
     kubeconfig: Path
     logs: Path
     seconds: float = SECONDS
+    accounts: bool = True  # wait in every new namespace for the default account and the authority's certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ def command(suite: Suite, name: str, folder: Path) -> list[str]:
         "--node-schedulable-timeout=5s",
         "--dump-logs-on-failure=false",
         "--disable-log-dump",
+        f"--e2e-verify-service-account={'true' if suite.accounts else 'false'}",
         f"--e2e-output-dir={folder}",
         "--ginkgo.no-color",
         "--ginkgo.silence-skips",
@@ -160,10 +162,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="per test")
     parser.add_argument("--logs", type=Path, default=None)
+    parser.add_argument("--without-accounts", action="store_true", help="the server makes no default service accounts")
     asked = parser.parse_args()
     binaries = asked.binaries or built("e2e.test", "kubectl")
     logs = asked.logs or Path(tempfile.mkdtemp(prefix="conformance-logs-"))
-    suite = Suite(binaries, asked.kubeconfig.absolute(), logs.absolute(), asked.seconds)
+    suite = Suite(binaries, asked.kubeconfig.absolute(), logs.absolute(), asked.seconds, not asked.without_accounts)
     names = names_in(asked.list)
     passed = 0
     for verdict in run_all(suite, names, asked.jobs):
