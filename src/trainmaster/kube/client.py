@@ -21,6 +21,10 @@ MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+# Objects without spec and status, for those who look at names, owners and finalizers only. A server that does not know
+# the form answers with whole objects.
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 Query = Sequence[tuple[str, str]]
 
@@ -52,9 +56,11 @@ class Client:
         self._user_agent = user_agent
         self._limits = limits or Limits()
 
-    async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
+    async def get(
+        self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "", accept: str = JSON
+    ) -> Object:
         path = _object_path(resource, namespace, name, subresource)
-        return _typed(await self.request("GET", path), resource, subresource)
+        return _typed(await self.request("GET", path, accept=accept), resource, subresource)
 
     async def list(
         self,
@@ -66,13 +72,14 @@ class Client:
         limit: int = 0,
         more: str = "",
         revision: str = "",
+        accept: str = JSON,
     ) -> Page:
         """One page: everything, unless `limit` says how much. Without a `revision` the answer is the newest state."""
         query = _given(
             labelSelector=labels, fieldSelector=fields, limit=str(limit or ""), resourceVersion=revision,
             **{"continue": more},
         )
-        answer = await self.request("GET", _path(resource, namespace), query=query)
+        answer = await self.request("GET", _path(resource, namespace), query=query, accept=accept)
         about = metadata(answer)
         items = [_typed(item, resource) for item in answer.get("items") or ()]
         return Page(items, str(about.get("resourceVersion", "")), str(about.get("continue", "")))
@@ -115,13 +122,17 @@ class Client:
         namespace: str = "",
         *,
         uid: str = "",
+        revision: str = "",
         grace: int | None = None,
         propagation: str = "",
     ) -> Object:
-        """DELETE; with a `uid`, a Conflict if another object has the name by now. The object, or a Status."""
+        """DELETE; a Conflict if another object has the name by now (`uid`), or this one changed (`revision`).
+
+        The answer is the object, or a Status.
+        """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        if guards := dict(_given(uid=uid, resourceVersion=revision)):
+            options["preconditions"] = guards
         if grace is not None:
             options["gracePeriodSeconds"] = grace
         if propagation:
@@ -138,6 +149,7 @@ class Client:
         revision: str = "",
         bookmarks: bool = True,
         timeout: int = 0,
+        accept: str = "*/*",
     ) -> AsyncGenerator[WatchEvent, None]:
         """The changes after `revision`, from one request; ends when the server ends it, raises what it reports.
 
@@ -147,7 +159,7 @@ class Client:
             watch="true", labelSelector=labels, fieldSelector=fields, resourceVersion=revision,
             allowWatchBookmarks="true" if bookmarks else "", timeoutSeconds=str(timeout or ""),
         )
-        stream = await self.stream(_path(resource, namespace), query)
+        stream = await self.stream(_path(resource, namespace), query, accept=accept)
         try:
             async for line in lines(stream.chunks()):
                 event = _decoded(line, "a watch event")
@@ -160,9 +172,9 @@ class Client:
         finally:
             await stream.close()
 
-    async def stream(self, path: str, query: Query = ()) -> Stream:
+    async def stream(self, path: str, query: Query = (), *, accept: str = "*/*") -> Stream:
         """An answer bit by bit: logs. The caller closes it."""
-        request = Request("GET", path, query, self._headers("*/*"))
+        request = Request("GET", path, query, self._headers(accept))
         attempt = 0
         while True:
             attempt += 1

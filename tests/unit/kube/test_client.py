@@ -9,7 +9,7 @@ import pytest
 
 from trainmaster.api.core import NODES, PODS
 from trainmaster.api.meta import Object
-from trainmaster.kube.client import APPLY_PATCH, JSON_PATCH, Client, WatchEvent
+from trainmaster.kube.client import APPLY_PATCH, JSON_PATCH, METADATA, METADATA_LIST, Client, WatchEvent
 from trainmaster.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -118,6 +118,10 @@ Call = Callable[[Client], Awaitable[Any]]
             "/api/v1/namespaces/ns/pods/a",
             {**DELETE_OPTIONS, "preconditions": {"uid": "u"}, "gracePeriodSeconds": 0, "propagationPolicy": "Orphan"},
             id="delete this one only, at once, and leave what it owns",
+        ),
+        pytest.param(
+            lambda c: c.delete(PODS, "a", "ns", uid="u", revision="7"), "DELETE", "/api/v1/namespaces/ns/pods/a",
+            {**DELETE_OPTIONS, "preconditions": {"uid": "u", "resourceVersion": "7"}}, id="delete it as it was seen",
         ),
     ],
 )
@@ -328,3 +332,14 @@ async def test_429_is_given_to_the_caller_in_the_end(headers: dict[str, str], tr
         await clock.run(Client(wire, limits=Limits(clock=clock)).get(PODS, "a", "ns"))
 
     assert tries == len(wire.asked)
+
+
+async def test_reads_can_ask_for_metadata_alone() -> None:
+    wire = Wire(OK, Response(200, {}, b'{"items":[]}'), Body([]))
+    client = Client(wire)
+    await client.get(PODS, "a", "ns", accept=METADATA)
+    await client.list(PODS, accept=METADATA_LIST)
+    async for _ in client.watch(PODS, accept=METADATA):
+        pass
+
+    assert [METADATA, METADATA_LIST, METADATA] == [request.headers["accept"] for request in wire.asked]
