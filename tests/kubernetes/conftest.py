@@ -21,7 +21,6 @@ Binaries = Callable[..., Path]
 # pass fails the tier until its line is taken out.
 GAPS = {
     "test_server_side_apply_owns_and_gives_back[embedded]": "server-side apply does not create and does not own fields",
-    "test_binding_is_no_new_generation_of_a_pod[embedded]": "binding counts as a new generation of the pod",
     "test_what_can_be_asked[embedded-auth can-i]": "there is no SelfSubjectAccessReview",
 }
 

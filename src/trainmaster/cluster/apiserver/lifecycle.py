@@ -22,6 +22,8 @@ LONGEST_PREFIX = 63 - SUFFIX_LENGTH
 
 UNCONDITIONAL = Cause("metadata.resourceVersion", "FieldValueInvalid",
                       "Invalid value: 0x0: must be specified for an update")
+# Writes that can be a new generation; the others carry out what was decided before, such as a binding.
+_COUNTED = frozenset({"", "scale"})
 # Ours to write, or no longer written by anyone: what a client sends here is not looked at.
 _DROPPED = ("selfLink", "managedFields")
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
@@ -117,7 +119,7 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
     if part != "status":
         kind.defaults(result)
     _refuse(kind, result, _update_faults(kind, result, old, part))
-    if kind.generation and _spec_of(kind, result) != _spec_of(kind, old):
+    if kind.generation and part in _COUNTED and _spec_of(kind, result) != _spec_of(kind, old):
         result["metadata"]["generation"] = int(was.get("generation", 0)) + 1
     return result
 

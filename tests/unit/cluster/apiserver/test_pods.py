@@ -184,6 +184,7 @@ class TestBinding:
         found = (await api.get(f"{PODS}/p")).json
 
         assert (201, "Success", "n") == (first.code, first.json["status"], found["spec"]["nodeName"])
+        assert 1 == found["metadata"]["generation"], "a binding is no new generation"
         assert [("PodScheduled", "True")] == [(each["type"], each["status"]) for each in found["status"]["conditions"]]
         assert (409, 'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n"') == (
             second.code, second.message)
