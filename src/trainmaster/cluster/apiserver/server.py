@@ -1,7 +1,7 @@
 """The whole chain: a request and an identity go in, an answer comes out. Knows nothing of sockets.
 
 Two transports call `handle`: HTTP (`http`) and in-process (`inprocess`). Both carry bytes and an identity, so there is
-no second way in. Whatever a client sends, the answer is a Status; only a bug of ours is a 500, and it is logged.
+no second way in. Whatever a client sends, the answer is a Status; a bug of ours is a 500, and it is logged.
 """
 
 import asyncio

@@ -30,10 +30,12 @@ def fault(value: Json, shape: Shape, path: str = "") -> str:
         case dict():
             if not isinstance(value, dict):
                 return _said(path, "an object", value)
-            for name, inner in shape.items():
-                found = value.get(name)
-                if found is not None and (said := fault(found, inner, f"{path}.{name}" if path else name)):
-                    return said
+            for name, found in value.items():      # not over the shape, which is far longer than most objects
+                inner = shape.get(name)
+                if inner is not None and found is not None:
+                    said = fault(found, inner, f"{path}.{name}" if path else name)
+                    if said:
+                        return said
             return ""
         case list():
             if not isinstance(value, list):

@@ -27,6 +27,8 @@ from trainmaster.runtime.clock import Clock
 # How often a quiet watch tells how far it is, and how long one lasts when nobody says, in seconds.
 BOOKMARK_EVERY = 60.0
 LASTING = 1800
+# Larger objects are parsed for each watcher: a cache of them could hold more memory than the store.
+MOST_SHARED = 32 * 1024
 INITIAL_END = "k8s.io/initial-events-end"
 
 
@@ -206,9 +208,13 @@ def _option(why: str) -> failures.Failure:
     return failures.invalid_kind("ListOptions", "meta.k8s.io", "", [causes.forbidden("resourceVersionMatch", why)])
 
 
-@lru_cache(maxsize=512)
 def _parsed(value: bytes) -> Object:
     """Shared between the watchers of one change: to be read, never to be changed."""
+    return _shared(value) if len(value) <= MOST_SHARED else _shared.__wrapped__(value)
+
+
+@lru_cache(maxsize=256)
+def _shared(value: bytes) -> Object:
     found: Object = orjson.loads(value)
     return found
 

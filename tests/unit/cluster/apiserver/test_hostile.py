@@ -140,7 +140,7 @@ async def world(api: Api) -> None:
     await api.made(JOBS, FULL_JOB)
 
 
-FAST = settings(deadline=None, max_examples=60,
+FAST = settings(deadline=None, max_examples=40,
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 

@@ -1,6 +1,11 @@
 """Watches: order, selectors, resuming, bookmarks, and the ends."""
 
+import asyncio
+from urllib.parse import quote
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.unit.cluster.apiserver.api import (
     DEFINITIONS,
     JOBS,
@@ -8,6 +13,7 @@ from tests.unit.cluster.apiserver.api import (
     PODS,
     TABLE,
     Api,
+    Watch,
     config_map,
     definition,
     job,
@@ -223,3 +229,50 @@ async def test_a_watch_that_was_never_read_is_released(api: Api) -> None:
         assert len(api.server._watches) == 1
 
     assert len(api.server._watches) == 0
+
+
+Steps = list[tuple[str, str]]
+steps = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", "gone"])), max_size=25)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps, steps, st.sampled_from(["", "l=x", "l!=x", "l in (x,y)", "!l"]))
+def test_replaying_a_watch_gives_the_list(before: Steps, after: Steps, labels: str) -> None:
+    """Whoever lists and then watches knows what whoever lists later knows, whatever happened and is selected."""
+
+    async def run() -> None:
+        async with serving() as api:
+            await _happen(api, before)
+            query = f"labelSelector={quote(labels)}"
+            listed = (await api.get(MAPS, query)).json
+            known = {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in listed["items"]}
+            async with api.watch(MAPS, f"{query}&resourceVersion={listed['metadata']['resourceVersion']}") as watch:
+                await _happen(api, after)
+                await api.made(MAPS, config_map("end", {"l": "x"} if labels in {"l=x", "l in (x,y)"} else {}))
+                await _follow(watch, known)
+            found = (await api.get(MAPS, query)).json["items"]
+
+            assert {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in found} == known
+
+    asyncio.run(run())
+
+
+async def _follow(watch: Watch, known: dict[str, str]) -> None:
+    """Apply events until the last object was seen; what is told must fit what is known."""
+    while "end" not in known:
+        event = await asyncio.wait_for(watch.next(), 5)
+        assert event is not None
+        meta = event["object"]["metadata"]
+        assert (event["type"] == "ADDED") is (meta["name"] not in known), event
+        if event["type"] == "DELETED":
+            del known[meta["name"]]
+        else:
+            known[meta["name"]] = meta["resourceVersion"]
+
+
+async def _happen(api: Api, steps: Steps) -> None:
+    for name, label in steps:
+        if label == "gone":
+            await api.delete(f"{MAPS}/{name}")
+        elif (await api.patch(f"{MAPS}/{name}", {"metadata": {"labels": {"l": label}}})).code == 404:
+            await api.made(MAPS, config_map(name, {"l": label}))
