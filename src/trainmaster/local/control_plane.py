@@ -24,7 +24,7 @@ from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.controllers import namespaces
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.scheduler import loop as scheduler
-from trainmaster.cluster.store import Newer, Store
+from trainmaster.cluster.store import Refused, Store, Unusable
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
@@ -52,7 +52,7 @@ def main() -> int:
         return 1
     try:
         asyncio.run(run(home, port, standing))
-    except (Newer, OSError) as problem:
+    except (Unusable, Refused, OSError) as problem:
         standing.problem(str(problem))
         log.logger("control-plane").error("could not start", problem=problem)
         return 1

@@ -184,6 +184,8 @@ async def test_closing_finishes_what_was_begun_and_refuses_what_comes(tmp_path: 
     assert 2 == (await writing).revision
     with pytest.raises(Closed):
         await store.create(OTHER, says("late"))
+    with pytest.raises(Closed):
+        await store.compact(1)
 
 
 async def test_more_than_fits_in_the_queue_waits_and_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from trainmaster.cluster.store.records import (
     Refused,
     Stale,
     Step,
+    Unusable,
     Update,
 )
 from trainmaster.cluster.store.store import Store
@@ -44,6 +45,7 @@ __all__ = [
     "Step",
     "Store",
     "Subscription",
+    "Unusable",
     "Update",
     "Window",
 ]

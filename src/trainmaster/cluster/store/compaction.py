@@ -48,8 +48,8 @@ class Compaction:
         count = min(len(self._garbage), AT_ONCE_IN_NEED if in_need else AT_ONCE)
         return [self._garbage.popleft() for _ in range(count)]
 
-    def deleted(self) -> None:
-        self._limit = WORTHWHILE
+    def deleted(self, *, in_need: bool) -> None:
+        self._limit = 1 if in_need else WORTHWHILE
         if not self._garbage:
             self._answer(None)
 

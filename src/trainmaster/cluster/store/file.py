@@ -104,7 +104,7 @@ class File:
                 self._db.execute("ROLLBACK")
             raise
         self._log_pages += 2 + len(garbage)
-        self._reserve.look()
+        self._reserve.look_again()
 
     @property
     def low(self) -> bool:
@@ -134,12 +134,13 @@ class File:
         if os.pread(self._fd, 4, 68) == schema.APPLICATION.to_bytes(4, "big"):  # touch nothing beside what is not ours
             take_log_back(self.path)
         db = sqlite3.connect(
-            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=300
+            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=100
         )
         try:
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
             version = schema.check(db, str(self.path))
             db.execute(f"PRAGMA page_size = {PAGE}")
+            db.execute("PRAGMA auto_vacuum = NONE")  # pages once had are kept
             db.execute("PRAGMA journal_mode = WAL")
             for setting in SETTINGS:
                 db.execute(f"PRAGMA {setting}")
@@ -177,7 +178,7 @@ class File:
         )
 
 
-@lru_cache(maxsize=300)
+@lru_cache(maxsize=100)
 def _insert(rows: int) -> str:
     places = ",".join(["(?,?,?,?,?,?)"] * rows)
     return f"INSERT INTO changes (revision, key, created, gone, value, sum) VALUES {places}"  # noqa: S608 - no values

@@ -111,13 +111,17 @@ class Closed(Exception):
         super().__init__("the store is closed")
 
 
-class Newer(Exception):
+class Unusable(Exception):
+    """The file cannot be opened; the message says why and what to do. It was not changed."""
+
+
+class Newer(Unusable):
     """The file was written by a newer version of Trainmaster."""
 
 
-class Damaged(Exception):
+class Damaged(Unusable):
     """The file is not one of ours, or what is in it cannot be read."""
 
 
-class Locked(Exception):
+class Locked(Unusable):
     """Another process has the file open."""

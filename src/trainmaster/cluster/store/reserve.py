@@ -45,22 +45,23 @@ class Reserve:
     @property
     def low(self) -> bool:
         """Deletions will soon need old rows to be deleted first."""
+        with suppress(sqlite3.Error):
+            self._look()
         return self._free < RESERVE // 2
 
     def take(self, amount: int) -> None:
-        """Count pages as used, wherever they come from."""
+        """Count pages as used, wherever they come from. Never fails: what used them is durable."""
         self._free -= amount
-        if self._free < RESERVE:
-            self.look()
 
-    def look(self) -> None:
-        (self._free,) = self._db.execute("PRAGMA freelist_count").fetchone()
+    def look_again(self) -> None:
+        """Pages became free: do not rely on the count."""
+        self._free = 0
 
     def ensure(self, amount: int) -> None:
         """Have this many pages besides the reserve; grows the file if need be. OSError, sqlite3.Error: no room."""
         if self._free - amount >= RESERVE:
             return
-        self.look()
+        self._look()
         if self._free - amount < RESERVE:
             self._grow(amount)
 
@@ -75,7 +76,10 @@ class Reserve:
         self._db.execute("INSERT INTO filler (content) VALUES (zeroblob(?))", (filler,))
         checkpoint(self._db)
         self.drop_filler()
-        self.look()
+        self._look()
+
+    def _look(self) -> None:
+        (self._free,) = self._db.execute("PRAGMA freelist_count").fetchone()
 
 
 def checkpoint(db: sqlite3.Connection) -> None:

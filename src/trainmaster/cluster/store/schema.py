@@ -37,7 +37,7 @@ def check(connection: sqlite3.Connection, name: str) -> int:
     """The version of the file, before anything is written to it. 0: empty."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application != APPLICATION and (application or version or tables):
         raise Damaged(f"{name} is a database of another program; nothing in it was changed. Choose another place.")
     if version > len(MIGRATIONS):

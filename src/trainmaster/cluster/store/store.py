@@ -31,10 +31,15 @@ from trainmaster.cluster.store.records import (
 )
 from trainmaster.cluster.store.subscriptions import Subscription, Subscriptions
 from trainmaster.cluster.store.writer import Commit, Forget, Immediate, Outcome, Thread, Writer
+from trainmaster.runtime.log import logger
 
-BATCH_WRITES = 256
+BATCH_WRITES = 64  # SQLite keeps a statement of some 30 KB for every number of rows
 BATCH_BYTES = 4 << 20
+STEPS = 500  # of a transaction
 QUEUE_BYTES = 64 << 20  # beyond this a writer waits before it decides
+
+
+log = logger("store")
 
 
 class Store:
@@ -140,6 +145,8 @@ class Store:
 
     async def compact(self, before: int) -> None:
         """Forget changes up to and including revision `before`; returns when they are gone from the disk too."""
+        if self._closing:
+            raise Closed
         self._compaction.add(self._history.forget(min(before, self.revision)))
         done = self._compaction.wait()
         self._schedule()
@@ -155,8 +162,8 @@ class Store:
 
     def _decide(self, steps: Sequence[Step]) -> tuple[Write, ...] | None:
         """The writes that the steps mean, or None if the fate of an earlier write must be known first."""
-        if not steps or len({step.key for step in steps}) < len(steps):
-            raise ValueError("a transaction has at least one step and each is on a key of its own")
+        if not 0 < len({step.key for step in steps}) == len(steps) <= STEPS:
+            raise ValueError(f"a transaction has 1 to {STEPS} steps and each is on a key of its own")
         for step in steps:
             if not _fits(step, self.latest(step.key)):
                 committed = self._objects.get(step.key)
@@ -206,6 +213,10 @@ class Store:
         return batch
 
     def _committed(self, outcome: Outcome) -> None:
+        if outcome.reason and not self.trouble:
+            log.warning("the disk refuses writes", reason=outcome.reason)
+        elif self.trouble and not outcome.reason:
+            log.info("the disk takes writes again")
         self.trouble = outcome.reason
         self._show(outcome.kept)
         if outcome.fallen:
@@ -253,9 +264,7 @@ class Store:
         if outcome.reason:
             self._compaction.failed(garbage, outcome.reason)
         else:
-            self._compaction.deleted()
-            if outcome.low:
-                self._compaction.hurry()
+            self._compaction.deleted(in_need=bool(self.trouble))
         self._finish_turn()
 
     def _finish_turn(self) -> None:

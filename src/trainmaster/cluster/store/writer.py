@@ -115,7 +115,7 @@ def carry_out(job: Job, file: File) -> Outcome:
                 return Outcome(kept=batch)
             case Forget(garbage, oldest, revision):
                 file.forget(garbage, oldest, revision)
-                return Outcome(low=file.low)
+                return Outcome()
     except Exception as error:  # noqa: BLE001 - this thread is the loop that owns the writes
         reason = sentence(error, file)
         return Outcome(reason=reason) if isinstance(job, Forget) else _second_try(job, file, reason)
@@ -137,7 +137,7 @@ def _second_try(job: Commit, file: File, reason: str) -> Outcome:
         try:
             file.make_room()
             file.commit(_writes(kept), urgent=True)
-        except (sqlite3.Error, OSError):
+        except Exception:  # noqa: BLE001 - as above; the first reason is the one to tell
             fallen = list(job.batch)
             lost = {write.key for write in _writes(fallen)}
             kept = []
