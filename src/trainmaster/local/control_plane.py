@@ -73,12 +73,12 @@ async def run(home: Home, port: int, standing: Standing) -> None:
         stack.push_async_callback(kubelet.close)
         server = ApiServer(store, clock=clock, node=lambda _name: kubelet)
         await server.start()
-        stack.push_async_callback(server.close)
         await install_definitions(client_of(server, "system:apiserver", "system:masters"))
         listening = await serve(
             server, authenticator(known), known.server_context(), HOST, port or last_port(home.kubeconfig)
         )
         stack.push_async_callback(listening.stop)
+        stack.push_async_callback(server.close)   # first: it ends the watches that listening.stop would wait for
         url = f"https://{HOST}:{listening.port}"
         write_kubeconfig(home.kubeconfig, url, known.authority, known.tokens["admin"])
         write_kubeconfig(home.keys / "node.kubeconfig", url, known.authority, known.tokens["node"])

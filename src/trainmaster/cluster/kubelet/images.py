@@ -25,6 +25,7 @@ import yaml
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PROGRAMS = Path(__file__).parent / "programs"
+LARGE_MEGABYTES = 10      # a download below this is over before one has read about it
 COMPLETE = ".complete"   # written last: an environment without it was interrupted and is made anew
 
 
@@ -214,11 +215,24 @@ async def _having(program: Path, modules: Sequence[str]) -> Interpreter | None:
 async def _make_environment(folder: Path, packages: Sequence[str], say: Callable[[str], None]) -> None:
     base = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
     await _step([str(base if base.exists() else sys.executable), "-m", "venv", str(folder)], say)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-    await _step([*pip, *packages], say)
+    python = [str(folder / "bin" / "python"), "-m"]
+    install = ["pip", "install", "--no-input", "--disable-pip-version-check", "--no-compile"]
+    await _step([*python, *install, *packages], say)
+    # Once for all, on all cores: pip compiles on one, and pods cannot, since they see the environment read-only.
+    await _step([*python, "compileall", "-q", "-j", "0", str(folder / "lib")], say, may_fail=True)
 
 
-async def _step(command: Sequence[str], say: Callable[[str], None]) -> None:
+def worth_saying(line: str) -> str | None:
+    """Of all that pip prints, what a person waits for: large downloads, and the moment when all are there."""
+    download = re.match(r"Downloading (\S+?)-\S+ \((\d+)(?:\.\d+)? MB\)", line)
+    if download is not None and int(download[2]) >= LARGE_MEGABYTES:
+        return f"downloading {download[1]}, {download[2]} MB"
+    if line.startswith("Installing collected packages: "):
+        return f"installing {line.count(',') + 1} packages"
+    return None
+
+
+async def _step(command: Sequence[str], say: Callable[[str], None], *, may_fail: bool = False) -> None:
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
@@ -229,9 +243,9 @@ async def _step(command: Sequence[str], say: Callable[[str], None]) -> None:
         async for raw in process.stdout:
             line = raw.decode(errors="replace").strip()
             tail = [*tail[-9:], line]
-            if line.startswith(("Collecting", "Downloading", "Installing")):
-                say(line)
-        if await process.wait() != 0:
+            if (progress := worth_saying(line)) is not None:
+                say(progress)
+        if await process.wait() != 0 and not may_fail:
             raise ImageError("ErrImagePull", "the environment could not be made: " + " / ".join(tail[-4:]))
     finally:
         if process.returncode is None:

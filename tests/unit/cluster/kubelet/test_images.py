@@ -69,6 +69,20 @@ async def test_what_cannot_be_installed_says_why(tmp_path: Path) -> None:
     assert "ErrImagePull" == raised.value.reason
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Collecting numpy>=1.26", None),
+        ("Downloading idna-3.20-py3-none-any.whl (69 kB)", None),
+        ("Downloading h5py-3.14-cp311-manylinux.whl (4.9 MB)", None),
+        ("Downloading tensorflow_cpu-2.21.0-cp311-manylinux.whl (274.3 MB)", "downloading tensorflow_cpu, 274 MB"),
+        ("Installing collected packages: namex, six, tensorflow-cpu", "installing 3 packages"),
+    ],
+)
+def test_progress_is_what_a_person_waits_for(line: str, expected: str | None) -> None:
+    assert expected == images.worth_saying(line)
+
+
 async def test_a_name_nobody_explains_runs_with_the_programs_of_the_machine_and_warns(tmp_path: Path) -> None:
     image = await Catalog(tmp_path, []).prepare("gcr.io/mine/trainer:7", NOTHING_TO_SAY)
 
