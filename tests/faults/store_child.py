@@ -31,7 +31,7 @@ WINDOW = Window(changes=40)
 CLIENTS = 6  # at most so many writes are on their way
 AT_WORK = {"commit", "forget", "migrate", "_grow", "tidy", "make_room", "drop_filler", "close", "_open", "load"}
 
-Tell = Callable[[int, str, str], None]  # revision, key, verb
+Tell = Callable[[int, str, str, int], None]  # revision, key, verb, the revision it was decided on
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ def say(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
-def acknowledged(revision: int, key: str, verb: str) -> None:
-    say("ack", revision, key, verb)
+def acknowledged(revision: int, key: str, verb: str, expected: int) -> None:
+    say("ack", revision, key, verb, expected)
 
 
 def content(key: str, chance: random.Random) -> Callable[[int], bytes]:
@@ -70,7 +70,7 @@ async def write(store: Store, chance: random.Random, times: int, tell: Tell) -> 
                 verb, record = "update", await store.update(key, content(key, chance), current.revision)
         except Stale:
             continue
-        tell(record.revision, key, verb)
+        tell(record.revision, key, verb, current.revision if current else 0)
         if chance.random() < 0.05:
             await store.compact(store.revision - chance.randrange(12))
 
@@ -90,7 +90,7 @@ async def story(path: Path, seed: int, tell: Tell) -> None:
         await asyncio.gather(*clients)
         if life:
             big = await store.create(BIG, lambda revision: f"{BIG} {revision} ".encode().ljust(1 << 20))
-            tell(big.revision, BIG, "create")
+            tell(big.revision, BIG, "create", 0)
         await store.compact(store.revision - 5)
         await store.close()
 

@@ -15,14 +15,14 @@ class Witness:
 
     path: Path
     last: dict[str, tuple[int, str]] = field(default_factory=dict)  # key -> newest acknowledged write
-    acknowledged: dict[int, tuple[str, str]] = field(default_factory=dict)
+    acknowledged: dict[int, tuple[str, str, int]] = field(default_factory=dict)  # revision -> key, verb, decided on
     floor: int = 0  # newest revision that anybody has seen
     lives: int = 0
 
-    def hear(self, revision: int, key: str, verb: str) -> None:
+    def hear(self, revision: int, key: str, verb: str, expected: int) -> None:
         assert revision > self.floor, "a revision was used again"
         assert revision not in self.acknowledged
-        self.acknowledged[revision] = (key, verb)
+        self.acknowledged[revision] = (key, verb, expected)
         if revision > self.last.get(key, (0, ""))[0]:
             self.last[key] = (revision, verb)
 
@@ -38,9 +38,11 @@ class Witness:
         changes = await history(store)
         for key in KEYS:
             self._compare(key, store, changes)
-        for revision, (key, verb) in self.acknowledged.items():
+        for revision, (key, verb, expected) in self.acknowledged.items():
             if revision > store.oldest:
                 assert (key, verb == "delete") == (changes[revision].key, changes[revision].value is None)
+                between = [c for c in changes.values() if c.key == key and expected < c.revision < revision]
+                assert not between or (verb == "create" and between[-1].value is None), "decided on the past"
         unheard = changes.keys() - self.acknowledged.keys()
         assert len(unheard) <= CLIENTS * self.lives, "more was written than was ever on its way"
         self.floor = store.revision

@@ -44,7 +44,7 @@ class Victims:
     def reports(self) -> Iterator[list[str]]:
         """What the child says, to its end."""
         for line in self._reports:
-            words = line.rstrip("\n").split(" ", 3)
+            words = line.split()
             yield words
             if words[0] == "end":
                 return
@@ -96,7 +96,7 @@ def test_killed_at_any_moment(victims: Victims, tmp_path: Path, kills: int) -> N
             if words[0] == "end":
                 assert words[1] == str(-signal.SIGKILL), f"life {number} ended by itself"
                 break
-            witness.hear(int(words[1]), words[2], words[3])
+            witness.hear(int(words[1]), words[2], words[3], int(words[4]))
             patience -= 1
             if patience == 0:
                 os.kill(pid, signal.SIGKILL)
@@ -134,6 +134,6 @@ def test_killed_at_every_step(victims: Victims, tmp_path: Path, share: int) -> N
         victims.start(path=witness.path, seed=1, story=True, death=death)
         for words in victims.reports():
             if words[0] == "ack":
-                witness.hear(int(words[1]), words[2], words[3])
+                witness.hear(int(words[1]), words[2], words[3], int(words[4]))
         look_at_copy(witness)
         shutil.rmtree(folder)

@@ -17,7 +17,7 @@ from tests.faults.store_child import story
 from tests.faults.store_witness import Witness
 
 SECTOR = 512
-Acknowledged = tuple[int, str, str]
+Acknowledged = tuple[int, str, str, int]
 
 
 @dataclass
