@@ -13,7 +13,7 @@ import pytest
 from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
 
-from trainmaster.api.core import CONFIG_MAPS, NAMESPACES, PODS
+from trainmaster.api.core import CONFIG_MAPS, NAMESPACES, PODS, SERVICES
 from trainmaster.api.meta import Object, name_of, revision_of, uid_of
 from trainmaster.kube.client import APPLY_PATCH, JSON_PATCH, STRATEGIC_PATCH, Client, WatchEvent
 from trainmaster.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
@@ -274,6 +274,17 @@ async def test_binding_is_no_new_generation_of_a_pod(client: Client, place: str)
     await client.create(PODS, binding, namespace=place, name="one", subresource="binding")
 
     assert (await client.get(PODS, "one", place))["metadata"]["generation"] == 1
+
+
+@pytest.mark.parametrize("nothing", [pytest.param(0, id="zero"), pytest.param("", id="an empty word")])
+async def test_a_target_port_of_nothing_is_the_port(client: Client, place: str, nothing: int | str) -> None:
+    """Programs in Go send the zero value where a person leaves a field out."""
+    spec = {"ports": [{"port": 80, "targetPort": nothing}]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one"}, "spec": spec}
+
+    made = await client.create(SERVICES, service, namespace=place)
+
+    assert made["spec"]["ports"] == [{"port": 80, "targetPort": 80, "protocol": "TCP"}]
 
 
 async def test_a_bound_pod_is_deleted_in_two_steps(client: Client, place: str) -> None:

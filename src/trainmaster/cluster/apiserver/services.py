@@ -65,8 +65,8 @@ def defaults(service: Object) -> None:
     spec.setdefault("sessionAffinity", "None")
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
-        if "port" in port:
-            port.setdefault("targetPort", port["port"])
+        if "port" in port and not port.get("targetPort"):  # clients in Go send 0 for what was left out
+            port["targetPort"] = port["port"]
     if spec["type"] != "ExternalName":
         spec.setdefault("ipFamilies", ["IPv4"])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
