@@ -24,6 +24,7 @@ from trainmaster.local import parts
 from trainmaster.local.home import Home
 
 NAMESPACE = "training"
+PROGRAMS = ("etcd", "kube-apiserver", "kubectl", "kube-controller-manager")  # of the real one
 PATIENCE = 60.0
 
 

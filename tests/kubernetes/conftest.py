@@ -79,12 +79,13 @@ def server(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_cluster(
-    control_plane: ControlPlane, binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[clusters.Cluster]:
-    """The real control plane with our operator on it."""
-    kubectl = binaries("kubectl", "kube-controller-manager") / "kubectl"
-    with clusters.real(control_plane, kubectl, tmp_path_factory.mktemp("operator")) as cluster:
+def real_cluster(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[clusters.Cluster]:
+    """A real control plane with our operator on it; of its own, because its garbage collector acts on everything."""
+    folder, programs = tmp_path_factory.mktemp("real-cluster"), binaries(*clusters.PROGRAMS)
+    with (
+        real.running(programs, folder / "control-plane") as plane,
+        clusters.real(plane, programs / "kubectl", folder) as cluster,
+    ):
         asyncio.run(clusters.prepare(cluster))
         yield cluster
 
