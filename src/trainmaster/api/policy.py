@@ -157,7 +157,7 @@ class PostMortem(Wire, frozen=True, kw_only=True):
         dict[str, str], Meta(description="By role: the indexes that succeeded, such as 0-3,7. They never run again.")
     ] = field(default_factory=dict)
     leaving: Annotated[
-        tuple[str, ...], Meta(description="UIDs of pods of an earlier run that still end; they count for nothing.")
+        tuple[str, ...], Meta(description="UIDs of pods that we sent away and that still end; they count for nothing.")
     ] = ()
 
 

@@ -89,12 +89,12 @@ def indexes(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def in_words(code: int | None, reason: str) -> str:
+def in_words(code: int | None, reason: str = "") -> str:
     """What an exit code means, for people who do not know them by heart."""
     if reason == "OOMKilled":
         return "killed: out of memory"
     if code is None:
-        return "ended without an exit code"
+        return f"ended by its node: {reason}" if reason else "ended without an exit code"
     if code > 128 and code - 128 in _SIGNALS:
         return f"killed by {_SIGNALS[code - 128]}"
     return _WORDS.get(code, f"exited with code {code}")
@@ -113,7 +113,7 @@ def _post_mortem(pod: Pod) -> EndedReplica:
         uid=pod.uid,
         exit_code=pod.exit_code,
         reason=pod.reason,
-        says=in_words(pod.exit_code, pod.reason),
+        says="deleted while it ran" if pod.phase == "Running" else in_words(pod.exit_code, pod.reason),
         node=pod.node,
         started_at=_seconds(pod.started),
         finished_at=_seconds(pod.finished),

@@ -68,7 +68,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Everything of ours that is there. In no order that means anything, one child per member at most."""
+    """Everything of ours that is there, by role and index: one child of each sort per member at most."""
 
     pods: Mapping[tuple[str, int], Pod]
     services: Mapping[tuple[str, int], Service]
@@ -76,8 +76,8 @@ class Observed:
 
 def observe(job: TrainingJob, pods: Iterable[Object], services: Iterable[Object]) -> Observed:
     """The job's own children among the given objects."""
-    mine = (read_pod(pod, job.framework.kind.container) for pod in pods if is_ours(pod, job))
-    names = (read_service(service) for service in services if is_ours(service, job))
+    mine = sorted((read_pod(pod, job.framework.kind.container) for pod in pods if is_ours(pod, job)), key=_place)
+    names = sorted((read_service(service) for service in services if is_ours(service, job)), key=_place)
     return Observed(
         {(pod.role, pod.index): pod for pod in mine if pod.name == f"{job.name}-{pod.member}"},
         {(found.role, found.index): found for found in names if found.name == f"{job.name}-{found.role}-{found.index}"},
@@ -114,6 +114,10 @@ def read_pod(raw: Object, container: str) -> Pod:
 def read_service(raw: Object) -> Service:
     role, index = _member(raw)
     return Service(name_of(raw), uid_of(raw), role, index, being_deleted(raw))
+
+
+def _place(child: Pod | Service) -> tuple[str, int]:
+    return child.role, child.index
 
 
 def _member(raw: Object) -> tuple[str, int]:

@@ -1,9 +1,11 @@
 """The order of the policies. Same inputs, same plan: no I/O, no clock, nothing remembered between calls."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.api.policy import MANAGED_BY_US
-from trainmaster.engine.actions import Plan
+from trainmaster.engine import memory
+from trainmaster.engine.actions import DeletePod, Plan
 from trainmaster.engine.backoff import past_backoff
 from trainmaster.engine.cleanup import finished
 from trainmaster.engine.deadline import past_deadline
@@ -22,8 +24,20 @@ def plan(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
     moment = now.replace(microsecond=0)  # moments are stored in whole seconds; deciding on the same is deciding once
     for policy in (not_ours, finished, suspended, resumed, past_backoff, past_deadline):
         if (decided := policy(job, seen, moment)) is not None:
-            return decided
-    return progress(job, seen, moment)
+            return with_last_words(decided, seen)
+    return with_last_words(progress(job, seen, moment), seen)
+
+
+def with_last_words(decided: Plan, seen: Observed) -> Plan:
+    """The plan, with the end of every failed pod that it deletes written down first, whichever policy deletes it."""
+    doomed = {action.uid for action in decided.actions if isinstance(action, DeletePod)}
+    known = memory.recall(decided.status)
+    for pod in seen.pods.values():
+        if pod.uid in doomed and pod.phase == "Failed":
+            known = memory.note_end(known, pod, comes_back=False)
+    if known == memory.recall(decided.status):
+        return decided
+    return replace(decided, status=memory.keep(decided.status, known), write_ahead=True)
 
 
 def not_ours(job: TrainingJob, seen: Observed, now: datetime) -> Plan | None:  # noqa: ARG001  a policy like the others

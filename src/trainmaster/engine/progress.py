@@ -40,7 +40,7 @@ def progress(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
     return Plan(
         status,
         (*removed, *_creations(job, seen, taken)),
-        write_ahead=bool(restarting) and bool(removed),
+        write_ahead=bool(removed),
         events=(*events, *troubles.of(seen)),
         look_again_at=deadline.ends(job, status),
     )
@@ -73,7 +73,11 @@ def _ends(job: TrainingJob, taken: list[Seat]) -> list[Event]:
 
 
 def _noted(job: TrainingJob, seen: Observed, taken: list[Seat]) -> PostMortem:
-    """The memory with everything in it that is news."""
+    """The memory with everything in it that is news.
+
+    Pods beyond the wanted number are among those that leave: if they are wanted again before they are gone, what
+    became of them is not their failure (B-07).
+    """
     known = memory.recall(job.status)
     for seat in taken:
         if seat.pod and seat.state in (State.FAILED, State.RESTARTING):
@@ -81,12 +85,13 @@ def _noted(job: TrainingJob, seen: Observed, taken: list[Seat]) -> PostMortem:
     for role in job.roles:
         done = [seat.index for seat in taken if seat.role is role and seat.done]
         known = memory.note_completed(known, role.name, done)
-    there = {pod.uid for pod in seen.pods.values()}
-    return replace(known, leaving=tuple(uid for uid in known.leaving if uid in there))
+    wanted = {seat.member for seat in taken}
+    leaving = {pod.uid for member, pod in seen.pods.items() if member not in wanted or pod.uid in known.leaving}
+    return replace(known, leaving=tuple(sorted(leaving)))
 
 
 def _removals(seen: Observed, taken: list[Seat]) -> tuple[Action, ...]:
-    """Members beyond the wanted number (they count for nothing, B-07), and pods that make room for their successors."""
+    """Members beyond the wanted number, and pods that make room for their successors."""
     wanted = {seat.member for seat in taken}
     surplus = [pod for member, pod in seen.pods.items() if member not in wanted]
     replaced = [seat.pod for seat in taken if seat.pod and seat.state in (State.RESTARTING, State.LEAVING)]

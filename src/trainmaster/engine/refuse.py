@@ -11,7 +11,9 @@ from trainmaster.engine import conditions
 from trainmaster.engine.actions import Plan, warning
 
 
-def refused(kind: JobKind, name: str, status: JobStatus, wrong: Sequence[str], now: datetime) -> Plan:
+def refused(
+    kind: JobKind, name: str, uid: str, status: JobStatus, wrong: Sequence[str], now: datetime
+) -> Plan:
     """Fail a job that never started. One that runs goes on: a senseless edit must not cost the training."""
     moment = now.replace(microsecond=0)
     reason = f"{kind.kind}FailedValidation"
@@ -20,7 +22,7 @@ def refused(kind: JobKind, name: str, status: JobStatus, wrong: Sequence[str], n
     if status.finished:
         return Plan(status)
     if status.start_time is not None:
-        return Plan(status, events=(warning(reason, message, about=name),))
+        return Plan(status, events=(warning(reason, message, about=uid),))
     made = status
     if made.condition(ConditionType.CREATED) is None:
         created = f"{kind.kind} {name} is created."

@@ -23,7 +23,7 @@ class State(Enum):
     SUCCEEDED = "ended well"
     FAILED = "ended badly, for good"
     RESTARTING = "ended badly, comes back"
-    LEAVING = "left over from before a suspension; means nothing"
+    LEAVING = "sent away by a suspension or a smaller number of replicas; means nothing"
 
 
 def state_of(pod: Pod, role: Role, known: PostMortem) -> State:

@@ -19,8 +19,12 @@ from trainmaster.runtime.recorder import Recorder
 log = logger("operator")
 
 
-class NameTaken(KubeError):
+class NameTaken(ApiError):
     """An object that is not ours has the name that one of ours must have."""
+
+
+class Undone(Conflict):
+    """Something could not be done, and the job says so. As with a conflict, all that is left is to try again later."""
 
 
 class Hands:
@@ -32,15 +36,24 @@ class Hands:
         self._children = children
         self._at_once = at_once
 
-    async def apply(self, actions: Sequence[Action], job: Object, resource: Resource) -> list[KubeError]:
-        """Do the actions for a job; what failed. A failed deletion holds back what comes after it."""
+    async def apply(self, actions: Sequence[Action], job: Object, resource: Resource) -> KubeError | None:
+        """Do the actions for a job; why to try again, if some could not be done.
+
+        A failed deletion holds back what comes after it; other failures hold back nothing.
+        """
         failures: list[KubeError] = []
         for kind, run in groupby(actions, key=type):
             failed = await self._all(list(run), job, resource)
             failures += failed
             if failed and kind in (DeleteService, DeletePod):
                 break
-        return failures
+        if not failures:
+            return None
+        # Those of the API come first: they say more about what to do than what the user was told.
+        first = next((failure for failure in failures if is_transient(failure)), failures[0])
+        if isinstance(first, ApiError) and not is_transient(first):
+            return Undone(first.code, first.reason, str(first), first.status)
+        return first
 
     async def _all(self, actions: Sequence[Action], job: Object, resource: Resource) -> list[KubeError]:
         gate = asyncio.Semaphore(self._at_once)
@@ -91,7 +104,8 @@ class Hands:
         owner = controller_of(found)
         if owner is None or owner.get("uid") != uid_of(job):
             whose = f"{owner.get('kind')} {owner.get('name')}" if owner else "nobody we know"
-            raise NameTaken(f"{taken} and belongs to {whose}; delete it, or give the job another name") from taken
+            why = f"{taken} and belongs to {whose}; delete it, or give the job another name"
+            raise NameTaken(taken.code, taken.reason, why, taken.status) from taken
         return found
 
     async def _delete(
@@ -116,7 +130,8 @@ class Hands:
 
     async def _failed(self, reason: str, message: str, job: Object, problem: KubeError) -> None:
         """Tell what the user can do something about. An API server in trouble is our business, and told by the log."""
-        if isinstance(problem, NameTaken) or (isinstance(problem, ApiError) and not is_transient(problem)):
+        if isinstance(problem, ApiError) and not is_transient(problem):
+            log.warning("not done", job=f"{namespace_of(job)}/{name_of(job)}", reason=reason, cause=problem)
             await self.tell(job, Event("Warning", reason, message))
 
     async def tell(self, job: Object, event: Event) -> None:

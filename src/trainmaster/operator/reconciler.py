@@ -8,7 +8,7 @@ from collections import OrderedDict
 from datetime import datetime
 
 from trainmaster.api import codec
-from trainmaster.api.meta import Key, Object, name_of
+from trainmaster.api.meta import Key, Object, name_of, uid_of
 from trainmaster.api.policy import JobStatus
 from trainmaster.api.validation import Problem, problems
 from trainmaster.engine.actions import Event, Plan
@@ -59,15 +59,15 @@ class Reconciler:
         try:
             if todo.record is not None and todo.record != stored:
                 thing, stored = await self._write(thing, todo.record)
-            failures = await self._hands.apply(todo.actions, thing, self._resource)
+            failure = await self._hands.apply(todo.actions, thing, self._resource)
             if todo.status != stored:
                 thing, stored = await self._write(thing, todo.status)
         except NotFound:
             return None  # deleted while we looked at it
         for event in todo.events:
             await self._tell(thing, event)
-        if failures:
-            raise failures[0]
+        if failure is not None:
+            raise failure
         return todo.look_again_at
 
     def _decide(self, thing: Object) -> tuple[Plan, JobStatus]:
@@ -82,7 +82,8 @@ class Reconciler:
                 wrong = [Problem(problem.field, problem.message)]
             else:
                 return plan(job, self._children.of(job), now), status
-        return refused(self._framework.kind, name_of(thing), status, [str(problem) for problem in wrong], now), status
+        texts = [str(problem) for problem in wrong]
+        return refused(self._framework.kind, name_of(thing), uid_of(thing), status, texts, now), status
 
     async def _write(self, thing: Object, status: JobStatus) -> tuple[Object, JobStatus]:
         stored = await ledger.write(self._client, self._resource, thing, status)

@@ -25,6 +25,7 @@ from trainmaster.engine.actions import (
     Plan,
     normal,
 )
+from trainmaster.engine.memory import recall
 from trainmaster.engine.observed import Observed, observe
 from trainmaster.engine.plan import plan
 from trainmaster.frameworks.framework import TrainingJob
@@ -126,6 +127,9 @@ class World:
 
     def delete(self, shelf: dict[str, Object], name: str, uid: str, word: str) -> None:
         assert shelf[name]["metadata"]["uid"] == uid, f"{word} {name} is another one"
+        if word == "pod" and (shelf[name].get("status") or {}).get("phase") == "Failed":
+            member = name.removeprefix(f"{self.thing['metadata']['name']}-")
+            assert recall(self.status).replicas[member].uid == uid, f"how {name} ended is lost with it"
         if word == "pod" and self.hold:
             assert "deletionTimestamp" not in shelf[name]["metadata"], f"{name} is already being deleted"
             shelf[name]["metadata"]["deletionTimestamp"] = timestamp(self.now)
