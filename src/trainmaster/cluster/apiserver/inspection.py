@@ -7,11 +7,10 @@ and one walk finds both. Paths are written as Kubernetes writes them: `spec.cont
 All functions are pure and recurse as deep as the object: bodies are limited in depth before they come here.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import builtin, causes, formats
+from trainmaster.cluster.apiserver import builtin, causes, fitting
 from trainmaster.cluster.apiserver.builtin import Field, Many, Type
 
 # As many as Kubernetes reports; more help nobody, and an answer must stay small.
@@ -35,8 +34,13 @@ class Findings:
     unknown: tuple[str, ...]        # paths of fields that the type does not have
 
 
+NOTHING = Findings((), ())
+
+
 def inspect(thing: Json, type_: Type) -> Findings:
     """Everything that does not fit, in the order of the object. `null` fits anywhere, as in Go."""
+    if fitting.of_type(type_.name)(thing):
+        return NOTHING
     walk = _Walk()
     walk.object(thing, type_, "")
     return Findings(tuple(walk.faults), tuple(walk.unknown))
@@ -56,7 +60,7 @@ def prune(thing: Object, type_: Type) -> Object:
 
 
 def _pruned(value: Json, field: Field) -> Json:
-    if not field.type_name and field.word not in _SCHEMAS:
+    if not field.type_name and field.word not in fitting.SCHEMA_WORDS:
         return value
     if field.many is Many.LIST:
         return [_pruned_one(item, field) for item in value] if isinstance(value, list) else value
@@ -115,9 +119,9 @@ class _Walk:
     def _one(self, value: Json, field: Field, path: str) -> None:
         if field.type_name:
             self.object(value, builtin.type_named(field.type_name), path)
-        elif field.word in _SCHEMAS:
+        elif field.word in fitting.SCHEMA_WORDS:
             self._schema(value, field.word, path)
-        elif not _FITS[field.word](value):
+        elif not fitting.WORDS[field.word](value):
             self._fault(path, _WANTED[field.word], value)
 
     def _schema(self, value: Json, word: str, path: str) -> None:
@@ -141,32 +145,6 @@ class _Walk:
             self.faults.append(Fault(path, f"must be {wanted}, not {causes.type_name(value)}"))
 
 
-def _whole(value: Json, bits: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(1 << bits - 1) <= value < 1 << bits - 1
-
-
-def _strings(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-_SCHEMAS = frozenset({"schema-or-list", "schema-or-bool", "schema-or-names"})
-_FITS: dict[str, Callable[[Json], bool]] = {
-    "string": lambda value: isinstance(value, str),
-    "bool": lambda value: isinstance(value, bool),
-    "int32": lambda value: _whole(value, 32),
-    "int64": lambda value: _whole(value, 64),
-    "double": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-    "bytes": lambda value: isinstance(value, str) and formats.is_base64(value),
-    # An unquoted number is taken too, as Go reads the text of the document, not its type.
-    "quantity": lambda value: not isinstance(value, bool | list | dict) and formats.is_quantity(str(value)),
-    "int-or-string": lambda value: isinstance(value, str) or _whole(value, 32),
-    "time": lambda value: isinstance(value, str) and formats.is_time(value),
-    "micro-time": lambda value: isinstance(value, str) and formats.is_micro_time(value),
-    "strings": _strings,
-    "raw": lambda _: True,
-    "fields": lambda _: True,
-    "json": lambda _: True,
-}
 _WANTED = {
     "string": "text",
     "bool": "true or false",

@@ -37,6 +37,8 @@ from trainmaster.cluster.apiserver.protobuf_wire import (
     tag,
 )
 
+__all__ = ["MEDIA_TYPE", "Undecodable", "decode"]
+
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 MOST_BYTES = 3 * 1024 * 1024

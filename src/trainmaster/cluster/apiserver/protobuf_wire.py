@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from trainmaster.api.meta import Json, Object
 
-# Two bytes can stand for an object with a dozen fields; the biggest real ones (schemas, endpoint lists) have some
-# ten thousand parts.
+# Objects, entries of maps and items of lists. Two bytes can stand for an object with a dozen fields; the biggest real
+# bodies (schemas, endpoint lists) have some ten thousand parts.
 MOST_PARTS = 100_000
 # Levels of JSON, as for all bodies; a message takes two: itself, and the list or map it may be in.
 DEEPEST = 128
@@ -35,18 +35,21 @@ class Budget:
     parts: int = MOST_PARTS
     depth: int = 0
 
-    def enter(self) -> None:
-        """One part more, and one message deeper; whoever enters takes the levels off again."""
-        self.parts -= 1
-        self.depth += LEVELS_OF_A_MESSAGE
+    def spend(self, parts: int = 1) -> None:
+        self.parts -= parts
         if self.parts < 0:
             raise Undecodable(f"the message has more than {MOST_PARTS} parts")
+
+    def enter(self) -> None:
+        """One part more, and one message deeper; whoever enters takes the levels off again."""
+        self.spend()
+        self.depth += LEVELS_OF_A_MESSAGE
         if self.depth > DEEPEST:
             raise Undecodable(f"the message is nested more than {DEEPEST} levels deep")
 
 
 Put: TypeAlias = Callable[[Object, bytes, Budget], None]    # a value made of a chunk of bytes goes into its place
-PutNumber: TypeAlias = Callable[[Object, int], None]
+PutNumber: TypeAlias = Callable[[Object, int, Budget], None]
 Read: TypeAlias = Callable[[bytes, Budget], Json]
 
 
@@ -84,7 +87,7 @@ class Message:
                     raise Undecodable(_CUT_SHORT)
                 put = self.chunks.get(found)
                 if put is None:
-                    self._pass(found)
+                    self._pass(found, budget)
                 else:
                     put(out, data[at:stop], budget)
                 at = stop
@@ -95,13 +98,13 @@ class Message:
                     value, at = varint(data, at, value)
                 put_number = self.numbers.get(found)
                 if put_number is None:
-                    self._pass(found)
+                    self._pass(found, budget)
                 else:
-                    put_number(out, value)
+                    put_number(out, value, budget)
             else:
-                at = self._fixed(data, at, found, out)
+                at = self._fixed(data, at, found, out, budget)
 
-    def _fixed(self, data: bytes, at: int, found: int, out: Object) -> int:
+    def _fixed(self, data: bytes, at: int, found: int, out: Object, budget: Budget) -> int:
         if found & 7 not in _FORMS:     # groups, which no Kubernetes type has, and what is not protobuf at all
             raise Undecodable(f"the message has a field of wire type {found & 7}")
         stop = at + (8 if found & 7 == EIGHT_BYTES else 4)
@@ -109,13 +112,14 @@ class Message:
             raise Undecodable(_CUT_SHORT)
         name = self.doubles.get(found)
         if name is None:
-            self._pass(found)
+            self._pass(found, budget)
         else:
             out[name] = double(data[at:stop])
         return stop
 
-    def _pass(self, found: int) -> None:
+    def _pass(self, found: int, budget: Budget) -> None:
         """A field of a newer release is passed over; a known one in a wrong form is a fault."""
+        budget.spend()
         number = found >> 3
         if number == 0:
             raise Undecodable("the message has a field of number 0")
@@ -192,6 +196,7 @@ def unless(name: str, read: Read, zero: Json) -> Put:
 
 def listed(name: str, read: Read) -> Put:
     def put(out: Object, chunk: bytes, budget: Budget) -> None:
+        budget.spend()
         value = read(chunk, budget)
         if name in out:
             out[name].append(value)
@@ -207,9 +212,8 @@ def mapped(name: str, read: Read) -> Put:
 
     def put(out: Object, chunk: bytes, budget: Budget) -> None:
         pair: Object = {"key": "", "value": b""}
-        budget.enter()
+        budget.spend()
         entry.scan(chunk, pair, budget)
-        budget.depth -= LEVELS_OF_A_MESSAGE
         value = read(pair["value"], budget)
         if name in out:
             out[name][pair["key"]] = value
@@ -220,7 +224,7 @@ def mapped(name: str, read: Read) -> Put:
 
 
 def number(name: str, convert: Callable[[int], Json], *, omit_zero: bool = False) -> PutNumber:
-    def put(out: Object, value: int) -> None:
+    def put(out: Object, value: int, _: Budget) -> None:
         if value or not omit_zero:
             out[name] = convert(value)
         else:
@@ -232,14 +236,15 @@ def number(name: str, convert: Callable[[int], Json], *, omit_zero: bool = False
 def numbers(name: str, convert: Callable[[int], Json]) -> tuple[PutNumber, Put]:
     """A list of numbers comes one by one, or many in a chunk."""
 
-    def put(out: Object, value: int) -> None:
+    def put(out: Object, value: int, budget: Budget) -> None:
+        budget.spend()
         out.setdefault(name, []).append(convert(value))
 
-    def put_many(out: Object, chunk: bytes, _: Budget) -> None:
-        values, at = out.setdefault(name, []), 0
+    def put_many(out: Object, chunk: bytes, budget: Budget) -> None:
+        at = 0
         while at < len(chunk):
             value, at = varint(chunk, at + 1, chunk[at])
-            values.append(convert(value))
+            put(out, value, budget)
 
     return put, put_many
 
