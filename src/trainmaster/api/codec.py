@@ -40,9 +40,14 @@ def decode(raw: Json, kind: type[W], path: str = "") -> W:
     try:
         return msgspec.convert(_preparer(kind)(raw), kind)
     except msgspec.ValidationError as problem:
-        what, _, where = str(problem).partition(" - at `$")
-        place = where.rstrip("`").replace("[...]", "[*]")
+        what, place = place_of(problem)
         raise Malformed(path + place if path else place.lstrip("."), what) from None
+
+
+def place_of(problem: msgspec.ValidationError) -> tuple[str, str]:
+    """What is wrong and where, below the value that was converted. msgspec says it in one sentence only."""
+    what, _, where = str(problem).partition(" - at `$")
+    return what, where.rstrip("`").replace("[...]", "[*]")
 
 
 def decode_spec(raw: Json, kind: JobKind) -> JobSpec:

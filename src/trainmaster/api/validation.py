@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from trainmaster.api import codec
 from trainmaster.api.kubeflow_v1 import TF_JOB, TF_SUCCESS_POLICIES, JobKind, kind_named
 from trainmaster.api.meta import Json, Object, metadata, name_of
@@ -23,6 +25,36 @@ _NAME_RULE = (
 )
 # Of a label value, of a service name, and of a pod's host name.
 LONGEST_NAME = 63
+
+
+class _Port(msgspec.Struct, rename="camel"):
+    container_port: int
+    name: str | None = None
+    protocol: str | None = None
+
+
+class _Container(msgspec.Struct):
+    name: str | None = None
+    image: str | None = None
+    ports: list[_Port] | None = None
+    env: list[dict[str, Json]] | None = None
+
+
+class _Pod(msgspec.Struct, rename="camel"):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    restart_policy: str | None = None
+
+
+class _Metadata(msgspec.Struct):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+
+
+class _Template(msgspec.Struct):
+    metadata: _Metadata | None = None
+    spec: _Pod | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +143,24 @@ def _roles(specs: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:
     for key, replica_spec in specs.items():
         if kind.role(key) is None:
             yield _unsupported(f"{where}[{key}]", key, kind.roles)
+        elif shapeless := _shape(f"{where}[{key}].template", (replica_spec or {}).get("template") or {}):
+            yield shapeless
         else:
             yield from _containers(f"{where}[{key}].template.spec.containers", replica_spec or {}, kind)
     spelled = [kind.role(key) for key in specs]
     for role in kind.roles:
         if spelled.count(role) > 1:
             yield Problem(where, f"Forbidden: {role} is there more than once, spelled differently; keep one of them")
+
+
+def _shape(where: str, template: Json) -> Problem | None:
+    """What is wrong with the types of those parts of a pod template that we read. The others are the API server's."""
+    try:
+        msgspec.convert(template, _Template)
+    except msgspec.ValidationError as problem:
+        what, place = codec.place_of(problem)
+        return Problem(where + place, f"Invalid value: {what}")
+    return None
 
 
 def _containers(where: str, replica_spec: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:

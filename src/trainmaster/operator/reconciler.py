@@ -74,7 +74,7 @@ class Reconciler:
         """What to do, and the status that is stored now."""
         now = self._clock.now()
         status = codec.decode_status(thing.get("status"))
-        wrong = problems(thing) if status.start_time is None and not status.finished else []
+        wrong = [] if status.finished else problems(thing)
         if not wrong:
             try:
                 job = read(thing, self._framework, self._settings.site)

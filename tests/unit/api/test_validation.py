@@ -1,0 +1,193 @@
+"""Every rule a job must meet. The texts of V1 to V14 are upstream's."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.engine.stories import tfjob
+
+from trainmaster.api.meta import Object
+from trainmaster.api.validation import in_one, problems
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(
+        st.sampled_from(["Worker", "template", "spec", "containers", "name", "image", "ports", "schedulingPolicy"]),
+        inner, max_size=3),
+    max_leaves=12,
+)
+WORKER = "spec.tfReplicaSpecs[Worker]"
+NAME_RULE = (
+    "should match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+    "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def named(name: str, replicas: int = 1) -> Object:
+    thing = tfjob(roles={"Worker": (replicas, "Never")})
+    thing["metadata"] = {"name": name}
+    return thing
+
+
+def with_worker(**changes: Any) -> Object:
+    thing = tfjob()
+    thing["spec"]["tfReplicaSpecs"]["Worker"] |= changes
+    return thing
+
+
+def with_containers(*containers: Object) -> Object:
+    return with_worker(template={"spec": {"containers": list(containers)}})
+
+
+def found(thing: Object, before: Object | None = None) -> list[str]:
+    return [str(problem) for problem in problems(thing, before)]
+
+
+def test_a_good_job_has_no_problems() -> None:
+    assert [] == found(tfjob(roles={"Chief": (1, "Never"), "PS": (2, "ExitCode"), "Worker": (3, "OnFailure")}))
+
+
+@pytest.mark.parametrize("thing", [
+    pytest.param(tfjob(roles={"worker": (1, "Never")}), id="a role in lower case (B-16)"),
+    pytest.param(tfjob(roles={"Chief": (1, "Never"), "Worker": (0, "Never")}), id="no workers beside a chief"),
+    pytest.param(tfjob(roles={"PS": (0, "Never"), "Worker": (1, "Never")}), id="no parameter servers"),
+    pytest.param(tfjob(roles={"Chief": (3, "Never")}), id="three chiefs of one role"),
+    pytest.param(tfjob(roles={}), id="no roles at all: nothing happens to it"),
+    pytest.param(tfjob(policy={"cleanPodPolicy": ""}), id="an empty word"),
+    pytest.param({**tfjob(), "metadata": {"generateName": "mnist-"}}, id="a name that the server makes up"),
+    pytest.param(with_worker(unknown=1), id="a field from the future"),
+    pytest.param({"kind": "Pod"}, id="another kind: not ours to judge"),
+])
+def test_what_is_fine(thing: Object) -> None:
+    assert [] == found(thing)
+
+
+@pytest.mark.parametrize(("thing", "expected"), [
+    pytest.param(named("1st"), [f'metadata.name: Invalid value: "1st": {NAME_RULE}'], id="V1: a digit in front"),
+    pytest.param(named("a_b"), [f'metadata.name: Invalid value: "a_b": {NAME_RULE}'], id="V1: an underscore"),
+    pytest.param(named("a."), [f'metadata.name: Invalid value: "a.": {NAME_RULE}'], id="V1: a dot"),
+    pytest.param({"kind": "TFJob", "metadata": {"name": "a"}},
+                 ["spec.tfReplicaSpecs: Required value: must be required"], id="V2: no spec"),
+    pytest.param({"kind": "TFJob", "metadata": {"name": "a"}, "spec": {}},
+                 ["spec.tfReplicaSpecs: Required value: must be required"], id="V2: no replica map"),
+    pytest.param(with_containers(), [
+        f"{WORKER}.template.spec.containers: Required value: must be specified",
+        f"{WORKER}.template.spec.containers: Required value: must have at least one container with name tensorflow",
+    ], id="V4: no containers, which V6 reports as well"),
+    pytest.param(with_worker(template={}), [
+        f"{WORKER}.template.spec.containers: Required value: must be specified",
+        f"{WORKER}.template.spec.containers: Required value: must have at least one container with name tensorflow",
+    ], id="V4: no template"),
+    pytest.param({**tfjob(), "spec": {"tfReplicaSpecs": {"Worker": None}}}, [
+        f"{WORKER}.template.spec.containers: Required value: must be specified",
+        f"{WORKER}.template.spec.containers: Required value: must have at least one container with name tensorflow",
+    ], id="V4: a role that is null (B-52: upstream answers with a crash)"),
+    pytest.param(with_containers({"name": "tensorflow", "image": "a"}, {"name": "side"}),
+                 [f"{WORKER}.template.spec.containers[1].image: Required value: must be required"], id="V5: no image"),
+    pytest.param(with_containers({"name": "main", "image": "a"}), [
+        f"{WORKER}.template.spec.containers: Required value: must have at least one container with name tensorflow",
+    ], id="V6: no container that trains"),
+    pytest.param(tfjob(roles={"Chief": (1, "Never"), "Master": (1, "Never")}),
+                 ["spec.tfReplicaSpecs: Forbidden: must not have more than 1 Chief or Master role"], id="V7"),
+    pytest.param(tfjob(policy={"managedBy": "me"}), [
+        ('spec.runPolicy.managedBy: Unsupported value: "me": supported values: '
+         '"kueue.x-k8s.io/multikueue", "kubeflow.org/training-operator"'),
+    ], id="V13"),
+])
+def test_the_rules_that_upstream_has_too(thing: Object, expected: list[str]) -> None:
+    assert expected == found(thing)
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    pytest.param({"managedBy": "kueue.x-k8s.io/multikueue"}, {"managedBy": "kubeflow.org/training-operator"},
+                 id="changed"),
+    pytest.param({}, {"managedBy": "kubeflow.org/training-operator"}, id="set later"),
+    pytest.param({"managedBy": "kubeflow.org/training-operator"}, {}, id="taken away"),
+])
+def test_v14_the_manager_cannot_be_changed(before: Object, after: Object) -> None:
+    problem, = problems(tfjob(policy=after), tfjob(policy=before))
+
+    assert ("spec.runPolicy.managedBy", True) == (problem.field, problem.message.endswith(": field is immutable"))
+
+
+@pytest.mark.parametrize(("before", "after", "wrong"), [
+    pytest.param("a", "b", True, id="changed"),
+    pytest.param("", "b", False, id="set for the first time"),
+    pytest.param("a", "", False, id="taken away"),
+])
+def test_v15_the_queue_cannot_be_changed(before: str, after: str, wrong: bool) -> None:
+    old, new = (tfjob(policy={"schedulingPolicy": {"queue": queue}}) for queue in (before, after))
+
+    assert wrong == bool(found(new, old))
+
+
+@pytest.mark.parametrize(("thing", "field", "says"), [
+    pytest.param(tfjob(roles={"Helper": (1, "Never"), "Worker": (1, "Never")}), "spec.tfReplicaSpecs[Helper]",
+                 'supported values: "Chief", "Master", "Evaluator", "PS", "Worker"', id="a role nobody knows (B-60)"),
+    pytest.param(tfjob(roles={"worker": (1, "Never"), "Worker": (1, "Never")}), "spec.tfReplicaSpecs",
+                 "Worker is there more than once, spelled differently; keep one of them", id="a role twice"),
+    pytest.param(tfjob(roles={"Worker": (0, "Never")}), "spec.tfReplicaSpecs[Worker].replicas",
+                 "to pause it set spec.runPolicy.suspend", id="nobody who could decide (B-01)"),
+    pytest.param(tfjob(roles={"Worker": (-1, "Never")}), "spec.tfReplicaSpecs[Worker].replicas",
+                 "must be greater than or equal to 0", id="less than none"),
+    pytest.param(with_worker(restartPolicy="Sometimes"), "spec.tfReplicaSpecs[Worker].restartPolicy",
+                 'supported values: "Always", "OnFailure", "Never", "ExitCode"', id="a restart policy nobody knows"),
+    pytest.param(tfjob(policy={"cleanPodPolicy": "Some"}), "spec.runPolicy.cleanPodPolicy",
+                 'supported values: "None", "Running", "All"', id="a clean-up policy nobody knows"),
+    pytest.param(tfjob(successPolicy="Most"), "spec.successPolicy", '"AllWorkers"', id="a success policy nobody knows"),
+    pytest.param(tfjob(policy={"backoffLimit": -1}), "spec.runPolicy.backoffLimit", "-1", id="a negative limit"),
+    pytest.param(tfjob(policy={"activeDeadlineSeconds": -1}), "spec.runPolicy.activeDeadlineSeconds", "-1",
+                 id="a negative deadline"),
+    pytest.param(tfjob(policy={"ttlSecondsAfterFinished": -1}), "spec.runPolicy.ttlSecondsAfterFinished", "-1",
+                 id="a negative time to live"),
+    pytest.param(with_worker(template={"spec": "x"}), "spec.tfReplicaSpecs[Worker].template.spec", "Expected `object",
+                 id="a pod that is a word"),
+    pytest.param(with_containers({"name": "tensorflow", "image": "a", "ports": [{"name": "tfjob-port"}]}),
+                 "spec.tfReplicaSpecs[Worker].template.spec.containers[0].ports[0]", "containerPort",
+                 id="a port without a number"),
+    pytest.param(with_worker(template={"metadata": {"labels": {"a": 1}}}),
+                 "spec.tfReplicaSpecs[Worker].template.metadata.labels[*]", "Expected `str",
+                 id="a label that is a number"),
+    pytest.param(with_worker(replicas="two"), "spec.tfReplicaSpecs[*].replicas", "Expected `int", id="a wrong type"),
+])
+def test_the_rules_that_only_we_have(thing: Object, field: str, says: str) -> None:
+    assert [True] == [problem.field == field and says in problem.message for problem in problems(thing)], found(thing)
+
+
+@pytest.mark.parametrize(("length", "replicas", "fits"), [
+    pytest.param(54, 10, True, id="54 and -worker-9 are 63"),
+    pytest.param(55, 10, False, id="one more is too long"),
+    pytest.param(54, 11, False, id="an index of two digits is too long"),
+    pytest.param(53, 100, True, id="53 and -worker-99 are 63"),
+])
+def test_names_of_pods_must_fit_into_a_label(length: int, replicas: int, fits: bool) -> None:
+    """B-20: upstream accepts the job, and then its services fail for ever."""
+    assert fits == (not found(named("a" * length, replicas)))
+
+
+def test_a_name_that_is_too_long_says_how_long_it_may_be() -> None:
+    assert "use at most 54" in found(named("a" * 60))[0]
+
+
+def test_several_problems_are_one_sentence() -> None:
+    thing = with_containers({"name": "main"})
+    thing["spec"]["runPolicy"] = {"managedBy": "me"}
+
+    text = in_one(problems(thing))
+
+    assert text.startswith("[spec.runPolicy.managedBy: Unsupported")
+    assert text.endswith("must have at least one container with name tensorflow]")
+
+
+@given(json_values, json_values)
+def test_nonsense_is_a_problem_and_never_a_crash(specs: Any, policy: Any) -> None:
+    spec = {"tfReplicaSpecs": specs, "runPolicy": policy}
+
+    assert isinstance(found({"kind": "TFJob", "metadata": {"name": "a"}, "spec": spec}), list)
+
+
+@given(json_values)
+def test_nonsense_in_a_template_is_a_problem_and_never_a_crash(template: Any) -> None:
+    assert found(with_worker(template=template))
