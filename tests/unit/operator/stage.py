@@ -21,6 +21,7 @@ from trainmaster.cluster.store import Store
 from trainmaster.frameworks.registry import framework_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import NotFound
+from trainmaster.kube.limits import Limits
 from trainmaster.operator import main as operator
 from trainmaster.operator.config import DEFAULTS, Settings
 from trainmaster.testing.clock import VirtualClock
@@ -54,7 +55,8 @@ class Stage:
         life = Faults(InProcess(self.server, Identity("operator")), self.clock, plan=plan)
         life.die_after = dies_after
         self.lives.append(life)
-        self._operator = asyncio.create_task(operator.run(Client(life), self.clock, self.settings))
+        client = Client(life, limits=Limits(clock=self.clock))
+        self._operator = asyncio.create_task(operator.run(client, self.clock, self.settings))
 
     async def end(self) -> None:
         if self._operator is not None:

@@ -1,0 +1,175 @@
+"""Actions to API calls: repeatable, bounded, told, and never on what is not ours."""
+
+import asyncio
+from copy import deepcopy
+
+import pytest
+from tests.unit.engine.stories import tfjob
+from tests.unit.operator.stage import NAMESPACE, Stage, stage
+
+from trainmaster.api.core import PODS, SERVICES
+from trainmaster.api.meta import name_of, uid_of
+from trainmaster.kube.transport import Request
+from trainmaster.operator.config import Settings
+from trainmaster.testing.builders import pod
+from trainmaster.testing.faults import Answer, Fault, Lose, on
+
+
+async def told(it: Stage, reason: str) -> list[str]:
+    return [event["message"] for event in await it.events() if event["reason"] == reason]
+
+
+async def test_a_pod_of_somebody_else_is_not_touched_and_the_job_says_whose_name_it_is() -> None:
+    async with stage() as it:
+        stranger = await it.client.create(PODS, pod("mnist-worker-0", NAMESPACE))
+        it.begin()
+        await it.apply(tfjob())
+        await it.settle()
+
+        assert uid_of(stranger) == uid_of(await it.client.get(PODS, "mnist-worker-0", NAMESPACE))
+        said, = await told(it, "FailedCreatePod")
+        assert said.startswith('Error creating: pods "mnist-worker-0" already exists and belongs to nobody we know')
+        assert "mnist-worker-1" in [name_of(found) for found in await it.pods()], "the others are made all the same"
+
+
+async def test_when_the_stranger_is_gone_the_job_goes_on() -> None:
+    async with stage() as it:
+        await it.client.create(PODS, pod("mnist-worker-0", NAMESPACE))
+        it.begin()
+        await it.apply(tfjob())
+        await it.settle()
+        await it.client.delete(PODS, "mnist-worker-0", NAMESPACE, grace=0)
+        await it.clock.advance(minutes=2)
+
+        assert ["Created pod: mnist-worker-0"] == [
+            message for message in await told(it, "SuccessfulCreatePod") if message.endswith("-0")
+        ]
+
+
+@pytest.mark.parametrize("fault", [
+    pytest.param(Lose(), id="the answer was lost"),
+    pytest.param(Answer(500, "InternalError"), id="the server stumbled"),
+    pytest.param(Answer(429, "TooManyRequests", retry_after=1), id="the server is busy"),
+    pytest.param(Answer(409, "Conflict"), id="somebody was faster"),
+])
+@pytest.mark.parametrize(("method", "path"), [
+    pytest.param("POST", "/pods", id="making a pod"),
+    pytest.param("POST", "/services", id="making a service"),
+    pytest.param("PUT", "/status", id="writing the status"),
+])
+async def test_a_request_that_goes_wrong_is_made_good(method: str, path: str, fault: Fault) -> None:
+    async with stage() as it:
+        it.begin(plan=on(method, path, fault))
+        await it.apply(tfjob())
+        await it.clock.advance(5)
+        await it.settle()
+
+        assert ["mnist-worker-0", "mnist-worker-1"] == [name_of(found) for found in await it.pods()]
+        assert ["mnist-worker-0", "mnist-worker-1"] == [name_of(found) for found in await it.services()]
+        assert "Created" == (await it.status())["conditions"][-1]["type"]
+
+
+async def test_a_pod_that_the_server_will_never_take_is_told_and_the_rest_is_done() -> None:
+    async with stage() as it:
+        it.begin(plan=on("POST", "/pods", *[Answer(403, "Forbidden")] * 50))
+        await it.apply(tfjob())
+        await it.clock.advance(1)
+
+        assert 2 == len(await it.services())
+        assert ["Error creating: Forbidden (injected)"] == await told(it, "FailedCreatePod")
+        assert "Created" == (await it.status())["conditions"][-1]["type"]
+
+
+async def test_a_failed_deletion_of_a_service_holds_its_pod_back() -> None:
+    """Or nobody would find the service again."""
+    async with stage() as it:
+        it.begin(plan=on("DELETE", "/services", *[Answer(403, "Forbidden")] * 100))
+        await it.apply(tfjob(policy={"cleanPodPolicy": "All"}))
+        await it.settle()
+        await it.run()
+        await it.settle()
+        await it.succeed()
+        await it.clock.advance(1)
+
+        assert 2 == len(await it.pods())
+
+
+async def test_what_is_made_for_one_job_at_the_same_time_is_bounded() -> None:
+    most = flying = 0
+
+    async with stage(Settings(at_once=3)) as it:
+        it.begin()
+        life = it.lives[0]
+        send = life.inner.send
+
+        async def counting(request: Request) -> object:
+            nonlocal most, flying
+            flying += request.method == "POST"
+            most = max(most, flying)
+            await asyncio.sleep(0)
+            answer = await send(request)
+            flying -= request.method == "POST"
+            return answer
+
+        life.inner.send = counting  # type: ignore[method-assign,assignment]
+        await it.apply(tfjob(roles={"Worker": (20, "Never")}))
+        await it.settle()
+
+        assert 20 == len(await it.pods())
+        assert 3 == most
+
+
+async def test_the_job_that_is_made_again_under_the_same_name_has_its_own_pods() -> None:
+    async with stage(collects=True) as it:
+        it.begin()
+        await it.apply(tfjob())
+        await it.settle()
+        before = {uid_of(found) for found in await it.pods()}
+        await it.delete()
+        await it.settle()
+        await it.apply(tfjob())
+        await it.settle()
+
+        after = {uid_of(found) for found in await it.pods()}
+        assert 2 == len(after)
+        assert not before & after
+
+
+async def test_a_service_that_somebody_deletes_comes_back() -> None:
+    async with stage() as it:
+        it.begin()
+        await it.apply(tfjob())
+        await it.settle()
+        await it.client.delete(SERVICES, "mnist-worker-1", NAMESPACE)
+        await it.settle()
+
+        assert ["mnist-worker-0", "mnist-worker-1"] == [name_of(found) for found in await it.services()]
+
+
+async def test_the_events_of_a_whole_life() -> None:
+    async with stage() as it:
+        it.begin()
+        await it.apply(deepcopy(tfjob(roles={"Worker": (1, "ExitCode")})))
+        await it.settle()
+        await it.run()
+        await it.settle()
+        await it.fail(code=137)
+        await it.settle()
+        await it.run()
+        await it.settle()
+        await it.succeed()
+        await it.settle()
+
+        assert {
+            "Normal SuccessfulCreateService Created service: mnist-worker-0",
+            "Normal SuccessfulCreatePod Created pod: mnist-worker-0",
+            "Normal ExitedWithCode Pod: default.mnist-worker-0 exited with code 137",
+            "Warning TFJobRestarting job mnist is restarting because Worker replica(s) failed.",
+            "Normal SuccessfulDeletePod Deleted pod: mnist-worker-0",
+            "Normal ExitedWithCode Pod: default.mnist-worker-0 exited with code 0",
+            "Normal TFJobSucceeded TFJob default/mnist successfully completed.",
+        } == {f"{event['type']} {event['reason']} {event['message']}" for event in await it.events()}
+        assert {"tfjob-controller"} == {event["source"]["component"] for event in await it.events()}
+        assert {("TFJob", "kubeflow.org/v1")} == {
+            (event["involvedObject"]["kind"], event["involvedObject"]["apiVersion"]) for event in await it.events()
+        }
