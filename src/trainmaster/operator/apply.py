@@ -113,9 +113,14 @@ class Hands:
     ) -> KubeError | None:
         reason = reason or f"Delete{resource.kind}"
         try:
-            await self._client.delete(resource, name, namespace_of(job), uid=uid, propagation=propagation)
-        except (NotFound, Conflict):
-            return None  # gone, and if another has the name by now, it is not the one we meant
+            try:
+                await self._client.delete(resource, name, namespace_of(job), uid=uid, propagation=propagation)
+            except Conflict:
+                if uid_of(await self._client.get(resource, name, namespace_of(job))) == uid:
+                    raise  # the server's own trouble
+                return None  # another has the name by now; it is not the one we meant
+        except NotFound:
+            return None
         except KubeError as problem:
             await self._failed(f"Failed{reason}", f"Error deleting: {problem}", job, problem)
             return problem

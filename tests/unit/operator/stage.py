@@ -44,6 +44,7 @@ class Stage:
         self.lives: list[Faults] = []
         self._operator: asyncio.Task[None] | None = None
         self.hold = False
+        self.pace = 1.0
 
     @property
     def writes(self) -> list[Write]:
@@ -64,10 +65,10 @@ class Stage:
             await asyncio.gather(self._operator, return_exceptions=True)
             self._operator = None
 
-    async def settle(self, seconds: float = 1.0) -> None:
+    async def settle(self, seconds: float = 0.0) -> None:
         """Let everything happen that happens by itself, the kubelet's part of deletions included."""
         for _ in range(ROUNDS):
-            await self.clock.advance(seconds)
+            await self.clock.advance(seconds or self.pace)
             self._raise_from_the_dead()
             if not self.hold and await self._let_go():
                 continue
@@ -174,13 +175,18 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(settings: Settings = DEFAULTS, *, collects: bool = False) -> AsyncIterator[Stage]:
-    """A stage; with `collects` it has a garbage collector, which whoever deletes jobs needs."""
+async def stage(
+    settings: Settings = DEFAULTS, *, collects: bool = False, pace: float = 1.0
+) -> AsyncIterator[Stage]:
+    """A stage; with `collects` it has a garbage collector, which whoever deletes jobs needs. `pace` is how long
+    the operator has for each step.
+    """
     clock = VirtualClock()
     store = Store.open(None)
     server = ApiServer(store, clock=clock)
     await server.start()
     made = Stage(server, clock, settings)
+    made.pace = pace
     for definition in definitions():
         await made.client.create(DEFINITIONS, definition)
     collector = Collector(Client(InProcess(server, Identity("collector"))), clock) if collects else None
