@@ -1,22 +1,32 @@
 """Bytes of a request body become JSON values, within limits.
 
-JSON unless the Content-Type says YAML; a missing Content-Type is JSON, because one widely used client sends none.
-Protobuf is refused with 415 for now. Size is limited before parsing, depth before anything of ours recurses.
+JSON unless the Content-Type says YAML or protobuf; a missing Content-Type is JSON, because one widely used client sends
+none. Protobuf is for built-in kinds only. Size is limited before parsing, depth before anything of ours recurses.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import orjson
-import yaml
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import failures
+from trainmaster.cluster.apiserver import failures, go_yaml, protobuf, repeats
+from trainmaster.cluster.apiserver.repeats import Repeats
 
 MOST_BYTES = 3 * 1024 * 1024
 # The printer of orjson stops at 254 levels; nothing real comes near a quarter of that.
 DEEPEST = 128
 
-TYPES = ("application/json", "application/yaml")
+JSON, YAML, PROTOBUF = "application/json", "application/yaml", protobuf.MEDIA_TYPE
+TYPES = (JSON, YAML, PROTOBUF)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The JSON value of a body, and the keys that are in it twice, if any."""
+
+    value: Json
+    repeats: Repeats | None = None
 
 
 @lru_cache(maxsize=64)
@@ -25,37 +35,48 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def parse(body: bytes, content_type: str) -> Json:
-    """The JSON value in a body. Raises Failure: 413, 415 or 400."""
+def parse(body: bytes, content_type: str, *, api_version: str = "", kind: str = "", custom: bool = False) -> Body:
+    """Read a body; what it holds is of this kind unless it says otherwise. Raises Failure: 413, 415 or 400.
+
+    A typed server drops `null` in a field as if it had not been sent; so do we, for built-in kinds.
+    """
     if len(body) > MOST_BYTES:
         raise failures.too_large(MOST_BYTES)
     media = media_type(content_type)
-    if media in {"", "application/json"}:
-        return parse_json(body)
-    if media == "application/yaml":
-        return parse_yaml(body)
+    if media in {"", JSON}:
+        found = read_json(body)
+        return found if custom or b"null" not in body else Body(without_nulls(found.value), found.repeats)
+    if media == YAML:
+        found = read_yaml(body)
+        return found if custom else Body(without_nulls(found.value), found.repeats)
+    if media == PROTOBUF and not custom:
+        try:
+            return Body(without_nulls(protobuf.decode(body, api_version, kind)))
+        except protobuf.Undecodable as error:
+            raise failures.bad_request(str(error)) from error
     raise failures.unsupported_media_type(TYPES)
 
 
-def parse_json(body: bytes) -> Json:
+def read_json(body: bytes) -> Body:
+    """Raises Failure 400."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise failures.bad_request(f"the body is not valid JSON: {error}") from error
-    return _shallow(found, body.count(b"{") + body.count(b"["))
+    _refuse_depth(found, body.count(b"{") + body.count(b"["))
+    return Body(found, repeats.in_json(body, found))
 
 
-def parse_yaml(body: bytes) -> Json:
+def read_yaml(body: bytes) -> Body:
+    """Raises Failure 400."""
     try:
-        text = body.decode()
-        # Aliases let a kilobyte stand for gigabytes; no client writes them.
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=_LOADER)):
-            raise failures.bad_request("the body uses YAML aliases; write the value out instead")
-        found = yaml.load(text, Loader=_LOADER)  # noqa: S506  the loader is the C form of SafeLoader
-        # Through JSON once: dates become text, keys become strings, and what JSON cannot say is refused.
-        return _shallow(orjson.loads(orjson.dumps(found, option=orjson.OPT_NON_STR_KEYS)), len(body))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
+        node = go_yaml.composed(body.decode())
+        # Through JSON once: keys become strings, and what JSON cannot say is refused.
+        found = orjson.loads(orjson.dumps(go_yaml.constructed(node), option=orjson.OPT_NON_STR_KEYS))
+    except (go_yaml.Unreadable, RecursionError, ValueError, TypeError) as error:
         raise failures.bad_request(f"the body is not valid YAML: {' '.join(str(error).split())[:200]}") from error
+    _refuse_depth(found, len(body))
+    return Body(found, repeats.in_yaml(node))
 
 
 def as_object(value: Json) -> Object:
@@ -65,7 +86,7 @@ def as_object(value: Json) -> Object:
 
 
 def without_nulls(value: Json) -> Json:
-    """A typed server drops `null` in a field as if it had not been sent; so do we, for built-in kinds."""
+    """The value without the fields that are null."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -73,10 +94,9 @@ def without_nulls(value: Json) -> Json:
     return value
 
 
-def _shallow(value: Json, openings: int) -> Json:
+def _refuse_depth(value: Json, openings: int) -> None:
     if openings > DEEPEST and depth(value) > DEEPEST:
         raise failures.bad_request(f"the body is nested more than {DEEPEST} levels deep")
-    return value
 
 
 def depth(value: Json) -> int:
@@ -93,5 +113,3 @@ def depth(value: Json) -> int:
         current = below
     return level
 
-
-_LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -30,6 +30,7 @@ WORDS = frozenset({
     "string", "bool", "int32", "int64", "double", "bytes", "quantity", "int-or-string", "time", "micro-time",
     "strings", "raw", "fields", "json", "schema-or-list", "schema-or-bool", "schema-or-names",
 })
+METADATA = "apimachinery.pkg.apis.meta.v1.ObjectMeta"
 SCHEMA = "apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 

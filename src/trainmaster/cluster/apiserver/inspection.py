@@ -37,12 +37,12 @@ class Findings:
 NOTHING = Findings((), ())
 
 
-def inspect(thing: Json, type_: Type) -> Findings:
-    """Everything that does not fit, in the order of the object. `null` fits anywhere, as in Go."""
+def inspect(thing: Json, type_: Type, path: str = "") -> Findings:
+    """Everything that does not fit, in the order of the object, which is at `path`. `null` fits anywhere, as in Go."""
     if fitting.of_type(type_.name)(thing):
         return NOTHING
     walk = _Walk()
-    walk.object(thing, type_, "")
+    walk.object(thing, type_, path)
     return Findings(tuple(walk.faults), tuple(walk.unknown))
 
 

@@ -4,7 +4,7 @@ Built-in kinds are rows of a table of these (`kinds`); a custom resource becomes
 (`definitions`). Everything else in the server works on `Kind` and does not ask which of the two it has.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -12,9 +12,8 @@ from typing import Protocol
 import orjson
 
 from trainmaster.api.meta import Json, Object, Resource
-from trainmaster.cluster.apiserver import names
+from trainmaster.cluster.apiserver import builtin, names
 from trainmaster.cluster.apiserver.causes import Cause
-from trainmaster.cluster.apiserver.shapes import Shape
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 SUB_VERBS = ("get", "patch", "update")
@@ -67,6 +66,16 @@ class Scale:
     selector: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """A kind whose objects are stored as those of another: where they are, and how one becomes the other."""
+
+    stored: Resource
+    inward: Callable[[Object], Object]
+    outward: Callable[[Object], Object]
+    fields: Mapping[str, str] = field(default_factory=dict)      # how selectors name fields here -> in the stored form
+
+
 def _nothing(_thing: Object) -> None:
     """A kind without defaults."""
 
@@ -105,7 +114,7 @@ class Kind:
     answers_object: bool = False              # a deletion is answered with the object and not with a Status
     subresources: tuple[Subresource, ...] = ()    # besides status
     selectable: tuple[str, ...] = ()
-    shape: Shape = field(default_factory=dict)
+    shape: object = None                      # not read: the table of built-in types says it
     begin: Callable[[Object], None] = _nothing     # at creation, before the defaults
     defaults: Callable[[Object], None] = _nothing
     carry: Callable[[Object, Object], None] = _carries_nothing    # what an update takes over from the old object
@@ -116,6 +125,8 @@ class Kind:
     columns: Sequence[Column] = ()
     schema: Schema | None = None
     scale: Scale | None = None
+    settle: Callable[[Object], None] = _nothing     # the form that Kubernetes stores, whatever form was sent
+    view: View | None = None
     warning: str = ""                         # sent with every answer: a deprecated version
     head: bytes = field(init=False, repr=False)
     prefix: str = field(init=False, repr=False)
@@ -123,9 +134,15 @@ class Kind:
     def __post_init__(self) -> None:
         pair = orjson.dumps({"apiVersion": self.resource.api_version, "kind": self.resource.kind})
         object.__setattr__(self, "head", pair[:-1] + b",")
-        object.__setattr__(self, "prefix", f"/{self.resource.group or 'core'}/{self.resource.plural}/")
+        stored = self.view.stored if self.view else self.resource
+        object.__setattr__(self, "prefix", f"/{stored.group or 'core'}/{stored.plural}/")
         object.__setattr__(self, "singular", self.singular or self.resource.kind.lower())
         object.__setattr__(self, "list_kind", self.list_kind or f"{self.resource.kind}List")
+
+    @property
+    def type(self) -> builtin.Type | None:
+        """The fields of a built-in kind; a custom one has a schema instead."""
+        return None if self.custom else builtin.shape_of(self.resource.api_version, self.resource.kind)
 
     def under(self, namespace: str) -> str:
         """The prefix of the keys of all objects, or of those of one namespace."""
@@ -142,18 +159,26 @@ class Kind:
         """
         if value.startswith(self.head):
             return value
+        if self.view is not None:
+            return self._encoded(self.view.outward(orjson.loads(value)), self.resource)
         return self.head + value[value.index(b'"metadata"'):]
 
     def item(self, value: bytes) -> bytes:
         """The same inside a list, where built-in kinds carry no apiVersion and kind."""
         if self.custom:
             return self.present(value)
-        return b"{" + value[len(self.head):]
+        return b"{" + (value if self.view is None else self.present(value))[len(self.head):]
 
     def encode(self, thing: Object) -> bytes:
         """The bytes to store: apiVersion, kind and metadata first, then the rest as it came."""
+        if self.view is not None:
+            return self._encoded(self.view.inward(thing), self.view.stored)
+        return self._encoded(thing, self.resource)
+
+    @staticmethod
+    def _encoded(thing: Object, resource: Resource) -> bytes:
         rest = {key: value for key, value in thing.items() if key not in {"apiVersion", "kind", "metadata"}}
-        ordered = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "metadata": thing["metadata"]}
+        ordered = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": thing["metadata"]}
         return orjson.dumps({**ordered, **rest})
 
     def subresource(self, name: str) -> Subresource | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.api.meta import Json, Object, moment, timestamp
-from trainmaster.cluster.apiserver import causes, failures, names, shapes
+from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, names
 from trainmaster.cluster.apiserver.bodies import as_object
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import FOREGROUND, ORPHAN, Kind
@@ -53,16 +53,31 @@ def readable(kind: Kind, value: Json) -> tuple[Object, list[str]]:
     meta = thing.get("metadata")
     if meta is None:
         meta = thing["metadata"] = {}
-    said = shapes.fault(meta, shapes.METADATA, "metadata") or shapes.fault(thing, kind.shape)
-    if said:
-        raise unreadable(kind, said)
-    unknown = [f"metadata.{field}" for field in meta if field not in shapes.METADATA]
-    thing["metadata"] = {field: found for field, found in meta.items() if found is not None and field in shapes.METADATA
-                         and field not in _DROPPED}
+    thing, unknown = _typed(kind, thing)
+    thing["metadata"] = {field: found for field, found in thing["metadata"].items()
+                         if found is not None and field not in _DROPPED}
     thing["apiVersion"], thing["kind"] = kind.resource.api_version, kind.resource.kind
     if kind.schema is not None:
         unknown += kind.schema.settle(thing)
     return thing, unknown
+
+
+def _typed(kind: Kind, thing: Object) -> tuple[Object, list[str]]:
+    """The object without the fields that its type does not have, and which these were; of a custom one, the metadata.
+
+    Raises Failure 400 for values of the wrong type.
+    """
+    type_ = kind.type
+    if type_ is not None:
+        found = inspection.inspect(thing, type_)
+        pruned = inspection.prune(thing, type_) if found.unknown else thing
+    else:
+        metadata = builtin.type_named(builtin.METADATA)
+        found = inspection.inspect(thing["metadata"], metadata, "metadata")
+        pruned = {**thing, "metadata": inspection.prune(thing["metadata"], metadata)} if found.unknown else thing
+    if found.faults:
+        raise unreadable(kind, str(found.faults[0]))
+    return pruned, list(found.unknown)
 
 
 def unreadable(kind: Kind, why: str) -> failures.Failure:
@@ -88,6 +103,7 @@ def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: dateti
         thing.pop("status", None)
     kind.begin(thing)
     kind.defaults(thing)
+    kind.settle(thing)
     _refuse(kind, thing, [*_metadata_faults(kind, thing), *kind.rules(thing, None), *_schema_faults(kind, thing, None)])
     return thing
 
@@ -118,6 +134,7 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
         kind.carry(result, old)
     if part != "status":
         kind.defaults(result)
+    kind.settle(result)
     _refuse(kind, result, _update_faults(kind, result, old, part))
     if kind.generation and part in _COUNTED and _spec_of(kind, result) != _spec_of(kind, old):
         result["metadata"]["generation"] = int(was.get("generation", 0)) + 1

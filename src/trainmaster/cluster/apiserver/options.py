@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmaster.api.meta import Json
-from trainmaster.cluster.apiserver import causes, failures, shapes
+from trainmaster.cluster.apiserver import builtin, causes, failures, inspection
 from trainmaster.cluster.apiserver.bodies import as_object
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
+from trainmaster.cluster.apiserver.repeats import Repeats
 from trainmaster.cluster.apiserver.routing import Query
 
 VALIDATIONS = ("Ignore", "Strict", "Warn")
@@ -19,21 +20,22 @@ class Options:
 
     dry_run: bool = False
     validation: str = "Warn"             # fieldValidation: Ignore, Warn or Strict
+    repeats: Repeats | None = None       # keys that are in the body twice
 
 
-def write_options(query: Query) -> Options:
+def write_options(query: Query, repeats: Repeats | None = None) -> Options:
     """Raises Failure 422."""
     validation = query.text("fieldValidation") or "Warn"
     if validation not in VALIDATIONS:
         raise _refused(causes.unsupported("fieldValidation", validation, VALIDATIONS))
-    return Options(dry_run(query.all("dryRun")), validation)
+    return Options(dry_run(query.all("dryRun")), validation, repeats)
 
 
 def delete_options(body: Json, query: Query) -> DeleteOptions:
     """Options of a deletion, from the body or, where that says nothing, from the query. Raises Failure 400 or 422."""
     given = as_object(body) if body is not None else {}
-    if said := shapes.fault(given, shapes.DELETE_OPTIONS):
-        raise failures.bad_request(f"DeleteOptions: {said}")
+    if (faults := inspection.inspect(given, _delete_options()).faults):
+        raise failures.bad_request(f"DeleteOptions: {faults[0]}")
     found = given.get("gracePeriodSeconds")
     grace: int | None = query.number("gracePeriodSeconds") if found is None else int(found)
     propagation = given.get("propagationPolicy") or query.text("propagationPolicy")
@@ -54,6 +56,12 @@ def dry_run(given: Sequence[str]) -> bool:
     if any(value != "All" for value in wanted):
         raise _refused(causes.unsupported("dryRun", wanted, ("All",)))
     return bool(wanted)
+
+
+def _delete_options() -> builtin.Type:
+    found = builtin.shape_of("v1", "DeleteOptions")
+    assert found is not None
+    return found
 
 
 def _refused(cause: causes.Cause) -> failures.Failure:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.api.meta import Json, Object, Resource, timestamp
-from trainmaster.cluster.apiserver import causes, failures, lifecycle, shapes
+from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, lifecycle
 from trainmaster.cluster.apiserver.bodies import as_object
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
@@ -53,9 +53,7 @@ class Bind:
 def binding(body: Json, name: str, now: datetime) -> Bind:
     """Read a Binding. Raises Failure 400 or 422."""
     thing = as_object(body)
-    said = shapes.fault(thing, shapes.BINDING) or shapes.fault(thing.get("metadata") or {}, shapes.METADATA, "metadata")
-    if said:
-        raise failures.bad_request(said)
+    _refuse_faults(thing, "v1", "Binding")
     meta, target = thing.get("metadata") or {}, thing.get("target") or {}
     pod = name or meta.get("name") or ""
     if meta.get("name", pod) != pod:
@@ -69,6 +67,7 @@ def binding(body: Json, name: str, now: datetime) -> Bind:
 def eviction(body: Json, name: str) -> DeleteOptions:
     """Read an Eviction; without disruption budgets it is a deletion."""
     thing = as_object(body)
+    _refuse_faults(thing, "policy/v1", "Eviction")
     if (as_object(thing.get("metadata") or {})).get("name", name) != name:
         raise failures.bad_request("the name of the eviction does not match the name on the URL")
     return delete_options(thing.get("deleteOptions") or {}, Query(()))
@@ -111,13 +110,12 @@ def scaled(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object], O
 
     def edit(newest: Object) -> Object:
         scale = as_object(change(scale_of(kind, newest)))
-        meta = scale.get("metadata") or {}
-        if said := shapes.fault(scale, shapes.SCALE) or shapes.fault(meta, shapes.METADATA, "metadata"):
-            raise failures.bad_request(f"Scale: {said}")
+        _refuse_faults(scale, "autoscaling/v1", "Scale")
         replicas = (scale.get("spec") or {}).get("replicas") or 0
         if replicas < 0:
             raise failures.invalid_kind("Scale", "autoscaling", newest["metadata"]["name"], [
                 causes.invalid("spec.replicas", replicas, "should be a non-negative integer")])
+        meta = scale.get("metadata") or {}
         if meta.get("resourceVersion"):
             newest["metadata"]["resourceVersion"] = meta["resourceVersion"]
         inner = newest
@@ -127,6 +125,14 @@ def scaled(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object], O
         return newest
 
     return edit
+
+
+def _refuse_faults(thing: Object, api_version: str, kind: str) -> None:
+    """Raises Failure 400 for values of the wrong type."""
+    type_ = builtin.shape_of(api_version, kind)
+    assert type_ is not None
+    if faults := inspection.inspect(thing, type_).faults:
+        raise failures.bad_request(f"{kind}: {faults[0]}")
 
 
 def _at(thing: Object, path: Sequence[str]) -> Json:

@@ -16,7 +16,7 @@ import orjson
 
 from trainmaster.api.core import DEFINITIONS
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import definitions, failures, lifecycle
+from trainmaster.cluster.apiserver import definitions, failures, lifecycle, repeats
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.kind import Kind
@@ -219,8 +219,11 @@ class Resources:
 
 
 def judged(kind: Kind, unknown: Sequence[str], options: Options) -> list[str]:
-    """What is said about fields that were dropped: nothing, warnings, or (Strict) Failure 400."""
-    said = [f'unknown field "{path}"' for path in unknown]
+    """What is said about fields that were dropped or came twice: nothing, warnings, or (Strict) Failure 400."""
+    if options.repeats is None:
+        said = repeats.told(unknown if not kind.custom else sorted(unknown))
+    else:
+        said = options.repeats.findings(unknown, typed=not kind.custom)
     if said and options.validation == "Strict":
         raise lifecycle.unreadable(kind, f"strict decoding error: {', '.join(said)}")
     return said if options.validation == "Warn" else []

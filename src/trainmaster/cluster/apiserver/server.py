@@ -13,15 +13,29 @@ import orjson
 
 from trainmaster.api.core import NAMESPACES
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import bodies, failures, forms, lists, logs, negotiation, parts, patching, routing
+from trainmaster.cluster.apiserver import (
+    bodies,
+    builtin,
+    failures,
+    forms,
+    lists,
+    logs,
+    negotiation,
+    parts,
+    patching,
+    routing,
+)
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.auth import Identity
+from trainmaster.cluster.apiserver.bodies import Body
+from trainmaster.cluster.apiserver.builtin import Type
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.documents import Documents, Version
 from trainmaster.cluster.apiserver.forms import Listing
 from trainmaster.cluster.apiserver.kind import VERBS, Kind
 from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
 from trainmaster.cluster.apiserver.options import Options, delete_options, write_options
+from trainmaster.cluster.apiserver.patching import Patch
 from trainmaster.cluster.apiserver.resources import Resources, Written
 from trainmaster.cluster.apiserver.routing import Place, Query
 from trainmaster.cluster.apiserver.selectors import Selector, selector
@@ -54,9 +68,23 @@ class Call:
     def media(self) -> str:
         return bodies.media_type(self.request.headers.get("content-type", ""))
 
-    def body(self) -> Json:
-        value = bodies.parse(self.request.body, self.request.headers.get("content-type", ""))
-        return value if self.kind.custom or b"null" not in self.request.body else bodies.without_nulls(value)
+    def body(self) -> Body:
+        """An object of the kind. Raises Failure 400, 413 or 415."""
+        resource = self.kind.resource
+        return bodies.parse(self.request.body, self.request.headers.get("content-type", ""), kind=resource.kind,
+                            api_version=resource.api_version, custom=self.kind.custom)
+
+    def attachment(self) -> Json:
+        """What a body says that holds something built-in instead: options, a scale. Raises Failure 400, 413 or 415."""
+        return bodies.parse(self.request.body, self.request.headers.get("content-type", "")).value
+
+    def patch(self, type_: Type | None) -> Patch:
+        """A patch of something of this type. Raises Failure 400, 413 or 415."""
+        return patching.read(self.request.body, self.media, type_)
+
+    def options(self, read: Body | Patch | None = None) -> Options:
+        """Raises Failure 422."""
+        return write_options(self.query, None if read is None else read.repeats)
 
     def selector(self) -> Selector:
         return selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable)
@@ -164,12 +192,12 @@ class ApiServer:
     async def _write(self, call: Call) -> Answer:
         kind, place, form = call.kind, call.place, call.form
         if call.verb == "create":
-            options = write_options(call.query)
-            made = await self._resources.create(kind, place.namespace, call.body(), options)
+            body = call.body()
+            made = await self._resources.create(kind, place.namespace, body.value, call.options(body))
             return self._object(call, 201, made, form)
         if call.verb in {"update", "patch"}:
             return self._object(call, 200, await self._change(call, ""), form)
-        options_body = call.body() if call.request.body.strip() else None
+        options_body = call.attachment() if call.request.body.strip() else None
         deletion = delete_options(options_body, call.query)
         if call.verb == "delete":
             written = await self._resources.delete(kind, place.namespace, place.name, deletion)
@@ -183,15 +211,20 @@ class ApiServer:
                                                 self._clock.now()), form)
 
     async def _change(self, call: Call, part: str) -> Written:
-        kind, place, options = call.kind, call.place, write_options(call.query)
+        kind, place = call.kind, call.place
         if call.verb == "patch":
-            return await self._resources.change(kind, place.namespace, place.name, part, self._patch(call), options)
-        return await self._resources.change(kind, place.namespace, place.name, part, lambda _: call.body(), options,
-                                            conditional=not kind.unconditional)
+            patch = call.patch(kind.type)
+            return await self._resources.change(kind, place.namespace, place.name, part, patch.applied,
+                                                call.options(patch))
+        body = call.body()
+        fresh = [body]
 
-    @staticmethod
-    def _patch(call: Call) -> Callable[[Object], Json]:
-        return lambda newest: patching.applied(newest, call.request.body, call.media, custom=call.kind.custom)
+        def replaced(_newest: Object) -> Json:
+            """What was read; a second attempt reads again, for the first changes what it got."""
+            return (fresh.pop() if fresh else call.body()).value
+
+        return await self._resources.change(kind, place.namespace, place.name, part, replaced, call.options(body),
+                                            conditional=not kind.unconditional)
 
     async def _subresource(self, call: Call) -> Answer:
         place = call.place
@@ -223,32 +256,31 @@ class ApiServer:
     async def _write_part(self, call: Call) -> Answer:
         place, form = call.place, call.form
         if place.subresource == "finalize":
-            edit = parts.finalized(call.kind, call.body())
+            edit = parts.finalized(call.kind, call.body().value)
             written = await self._resources.change(call.kind, place.namespace, place.name, "finalize", edit,
-                                                   write_options(call.query))
+                                                   call.options())
         else:
             written = await self._change(call, place.subresource)
         return self._object(call, 200, written, form)
 
     async def _scale(self, call: Call) -> Answer:
         if call.verb == "patch":
-            edit = parts.scaled(call.kind, self._patch(call))
+            type_ = None if call.kind.custom else builtin.shape_of("autoscaling/v1", "Scale")
+            edit = parts.scaled(call.kind, call.patch(type_).applied)
         else:
-            body = call.body()
+            body = call.attachment()
             edit = parts.scaled(call.kind, lambda _present: body)
         place = call.place
-        written = await self._resources.change(call.kind, place.namespace, place.name, "scale", edit,
-                                               write_options(call.query))
+        written = await self._resources.change(call.kind, place.namespace, place.name, "scale", edit, call.options())
         return _json(200, parts.scale_of(call.kind, orjson.loads(call.kind.present(written.value))))
 
     async def _bind(self, call: Call) -> Answer:
-        bind = parts.binding(call.body(), call.place.name, self._clock.now())
-        options = write_options(call.query)
-        await self._resources.change(call.kind, call.place.namespace, bind.pod, "binding", bind, options)
+        bind = parts.binding(call.attachment(), call.place.name, self._clock.now())
+        await self._resources.change(call.kind, call.place.namespace, bind.pod, "binding", bind, call.options())
         return _json(201, {**parts.SUCCESS, "code": 201})
 
     async def _evict(self, call: Call) -> Answer:
-        deletion = parts.eviction(call.body(), call.place.name)
+        deletion = parts.eviction(call.attachment(), call.place.name)
         await self._resources.delete(call.kind, call.place.namespace, call.place.name, deletion)
         return _json(201, {**parts.SUCCESS, "code": 201})
 

@@ -105,8 +105,6 @@ def test_addresses_can_run_out() -> None:
                  id="a key with a slash"),
     pytest.param(MAPS, {"metadata": {"name": "m"}, "data": {"a": "x"}, "binaryData": {"a": "eA=="}},
                  "duplicate of key present in binaryData", id="the same key twice"),
-    pytest.param(SECRETS, {"metadata": {"name": "m"}, "data": {"a": "not base64!"}}, "must be base64",
-                 id="a secret that is not encoded"),
     pytest.param(EVENTS, {"metadata": {"name": "e"}, "involvedObject": {"namespace": "other"}},
                  "does not match event.namespace", id="an event about another namespace"),
     pytest.param(LEASES, {"metadata": {"name": "l", "namespace": "kube-system"}, "spec": {"leaseDurationSeconds": 0}},

@@ -1,14 +1,10 @@
-"""Patches as functions: JSON patch, merge patch, strategic merge."""
-
-import copy
+"""Patches as functions: JSON patch, merge patch; and what makes a patch readable."""
 
 import pytest
 
 from trainmaster.api.meta import Json
-from trainmaster.cluster.apiserver import patching
+from trainmaster.cluster.apiserver import builtin, patching
 from trainmaster.cluster.apiserver.failures import Failure
-
-TWO = {"containers": [{"name": "a", "image": "1", "env": [{"name": "X", "value": "1"}]}, {"name": "b", "image": "2"}]}
 
 
 @pytest.mark.parametrize(("target", "patch", "expected"), [
@@ -20,52 +16,6 @@ TWO = {"containers": [{"name": "a", "image": "1", "env": [{"name": "X", "value":
 ])
 def test_merge_patch(target: Json, patch: Json, expected: Json) -> None:
     assert expected == patching.merge_patch(target, patch)
-
-
-@pytest.mark.parametrize(("target", "patch", "expected"), [
-    pytest.param(TWO, {"containers": [{"name": "b", "image": "3"}]},
-                 {"containers": [TWO["containers"][0], {"name": "b", "image": "3"}]}, id="items meet by their key"),
-    pytest.param(TWO, {"containers": [{"name": "c", "image": "3"}]},
-                 {"containers": [*TWO["containers"], {"name": "c", "image": "3"}]}, id="a new key is appended"),
-    pytest.param(TWO, {"containers": [{"name": "a", "$patch": "delete"}]}, {"containers": [TWO["containers"][1]]},
-                 id="an item is deleted by directive"),
-    pytest.param(TWO, {"containers": [{"$patch": "replace"}, {"name": "z"}]}, {"containers": [{"name": "z"}]},
-                 id="the list is replaced by directive"),
-    pytest.param({"containers": TWO["containers"][:1]},
-                 {"containers": [{"name": "a", "env": [{"name": "Y", "value": "2"}]}]},
-                 {"containers": [{"name": "a", "image": "1",
-                                  "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]}]},
-                 id="lists inside items too"),
-    pytest.param({"args": ["a", "b"]}, {"args": ["c"]}, {"args": ["c"]}, id="plain lists are replaced"),
-    pytest.param({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]}, {"tolerations": [{"key": "b"}]},
-                 id="lists of objects without a merge key are replaced"),
-    pytest.param({"finalizers": ["a"]}, {"finalizers": ["b", "a"]}, {"finalizers": ["a", "b"]},
-                 id="finalizers are a set"),
-    pytest.param({"finalizers": ["a", "b"]}, {"$deleteFromPrimitiveList/finalizers": ["a"]}, {"finalizers": ["b"]},
-                 id="a value is taken out of a set"),
-    pytest.param({"a": {"b": 1}}, {"a": {"$patch": "replace", "c": 2}}, {"a": {"c": 2}}, id="an object is replaced"),
-    pytest.param({"a": {"b": 1}}, {"a": {"$patch": "delete"}}, {}, id="an object is deleted"),
-    pytest.param({"s": {"type": "A", "a": 1}}, {"s": {"$retainKeys": ["type", "b"], "type": "B", "b": 2}},
-                 {"s": {"type": "B", "b": 2}}, id="other keys fall away"),
-    pytest.param(TWO, {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]},
-                 {"containers": [TWO["containers"][1], TWO["containers"][0]]}, id="the order is set"),
-    pytest.param({"ports": [{"port": 80, "protocol": "TCP"}]}, {"ports": [{"port": 81}]},
-                 {"ports": [{"port": 80, "protocol": "TCP"}, {"port": 81}]}, id="ports of a service go by port"),
-    pytest.param({"ports": [{"containerPort": 80, "name": "a"}]}, {"ports": [{"containerPort": 80, "name": "b"}]},
-                 {"ports": [{"containerPort": 80, "name": "b"}]}, id="ports of a container go by containerPort"),
-    pytest.param({"conditions": [{"type": "Ready", "status": "False", "reason": "x"}]},
-                 {"conditions": [{"type": "Ready", "status": "True"}]},
-                 {"conditions": [{"type": "Ready", "status": "True", "reason": "x"}]}, id="conditions go by type"),
-])
-def test_strategic_merge(target: Json, patch: Json, expected: Json) -> None:
-    assert expected == patching.strategic_patch(copy.deepcopy(target), patch)
-
-
-def test_an_item_without_its_merge_key_is_refused() -> None:
-    with pytest.raises(Failure) as raised:
-        patching.strategic_patch({"containers": [{"name": "a"}]}, {"containers": [{"image": "x"}]})
-
-    assert (400, True) == (raised.value.code, "merge key: name" in raised.value.message)
 
 
 @pytest.mark.parametrize(("target", "patch", "expected"), [
@@ -96,3 +46,29 @@ def test_hostile_json_patches(patch: Json, code: int) -> None:
         patching.json_patch({"x": "y" * 100_000, "l": [1]}, patch)
 
     assert code == raised.value.code
+
+
+@pytest.mark.parametrize(("media", "custom", "code"), [
+    pytest.param("application/json-patch+json", True, 0, id="a JSON patch of a custom object"),
+    pytest.param("application/strategic-merge-patch+json", False, 0, id="a strategic one of a built-in object"),
+    pytest.param("application/strategic-merge-patch+json", True, 415, id="but not of a custom one"),
+    pytest.param("application/json", False, 415, id="no patch at all"),
+])
+def test_which_patches_are_taken(media: str, custom: bool, code: int) -> None:
+    type_ = None if custom else builtin.shape_of("v1", "Pod")
+    try:
+        patching.read(b"{}", media, type_)
+        found = 0
+    except Failure as failure:
+        found = failure.code
+
+    assert code == found
+
+
+def test_a_patch_can_be_applied_again() -> None:
+    """The first result is changed by whoever asked for it; the second must not see that."""
+    patch = patching.read(b'[{"op":"add","path":"/l","value":[]},{"op":"add","path":"/l/-","value":1}]',
+                          patching.JSON_PATCH, None)
+    patch.applied({})["l"].append(2)
+
+    assert patch.applied({}) == {"l": [1]}
