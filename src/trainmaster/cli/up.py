@@ -17,11 +17,13 @@ from trainmaster.local.up import Up, up
 @click.option("--memory", help="Memory that the node offers, such as 16Gi. Default: that of the machine.")
 @click.option("--resource", "resources", multiple=True, metavar="NAME=AMOUNT",
               help="Another resource that the node offers, such as nvidia.com/gpu=4.")
-def command(port: int, cpus: str | None, memory: str | None, resources: tuple[str, ...]) -> None:
+@click.option("--only", type=click.Choice(["apiserver"]),
+              help="Start the API server with its own controllers, but no scheduler, node or operator.")
+def command(port: int, cpus: str | None, memory: str | None, resources: tuple[str, ...], only: str | None) -> None:
     """Start the embedded cluster in the background and wait until it is ready."""
     home = Home.from_environment()
     began = time.monotonic()
-    cluster = start(home, port, offered(cpus, memory, resources))
+    cluster = start(home, port, offered(cpus, memory, resources), only_apiserver=only is not None)
     if cluster.already:
         say(f"The cluster is up already at {cluster.server}.")
     else:
@@ -29,9 +31,11 @@ def command(port: int, cpus: str | None, memory: str | None, resources: tuple[st
     say(f"  export KUBECONFIG={home.kubeconfig}")
 
 
-def start(home: Home, port: int = 0, offers: dict[str, str] | None = None) -> Up:
+def start(
+    home: Home, port: int = 0, offers: dict[str, str] | None = None, *, only_apiserver: bool = False
+) -> Up:
     try:
-        return up(home, port=port, offered=offers)
+        return up(home, port=port, offered=offers, only_apiserver=only_apiserver)
     except StartError as problem:
         raise Told(f"The cluster could not be started: {problem}", NO_CLUSTER) from problem
     except PermissionError as problem:

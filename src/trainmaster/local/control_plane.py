@@ -9,9 +9,10 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TypeAlias
 
 import yaml
 
@@ -39,11 +40,15 @@ from trainmaster.runtime.clock import Clock, RealClock
 ADMIN = Identity("trainmaster-admin", ("system:masters", "system:authenticated"))
 NODE_GROUPS = ("system:nodes", "system:authenticated")
 HOST = "127.0.0.1"
+RESTART_SECONDS = 1.0
+NOT_OF_THE_API = frozenset({"scheduler", "operator"})   # what `up --only apiserver` leaves out
+Work: TypeAlias = Callable[[], Coroutine[None, None, None]]
 
 
 def main() -> int:
     arguments, ready_fd = arguments_without_ready_fd(sys.argv[1:])
     port = int(arguments[0]) if arguments else 0
+    only_apiserver = "--only-apiserver" in arguments
     log.setup("info")
     home = Home.from_environment()
     standing = Standing(parts.control_plane(home), ready_fd)
@@ -51,7 +56,7 @@ def main() -> int:
         standing.problem("another control plane of this home is already running")
         return 1
     try:
-        asyncio.run(run(home, port, standing))
+        asyncio.run(run(home, port, only_apiserver, standing))
     except (Unusable, Refused, OSError) as problem:
         standing.problem(str(problem))
         log.logger("control-plane").error("could not start", problem=problem)
@@ -59,7 +64,7 @@ def main() -> int:
     return 0
 
 
-async def run(home: Home, port: int, standing: Standing) -> None:
+async def run(home: Home, port: int, only_apiserver: bool, standing: Standing) -> None:
     """Serve until SIGTERM or SIGINT."""
     clock = RealClock()
     stop = asyncio.Event()
@@ -83,7 +88,10 @@ async def run(home: Home, port: int, standing: Standing) -> None:
         write_kubeconfig(home.kubeconfig, url, known.authority, known.tokens["admin"])
         write_kubeconfig(home.keys / "node.kubeconfig", url, known.authority, known.tokens["node"])
         async with asyncio.TaskGroup() as group:
-            parts_at_work = [group.create_task(work) for work in workers(server, clock)]
+            parts_at_work = [
+                group.create_task(kept_running(name, work, clock))
+                for name, work in workers(server, clock).items() if not (only_apiserver and name in NOT_OF_THE_API)
+            ]
             standing.ready(port=listening.port, server=url)
             await stop.wait()
             for work in parts_at_work:
@@ -98,15 +106,27 @@ def authenticator(known: keys.Keys) -> Authenticator:
     })
 
 
-def workers(server: ApiServer, clock: Clock) -> list[Coroutine[None, None, None]]:
-    """Everything that works on the API from inside, each under its own name."""
+def workers(server: ApiServer, clock: Clock) -> dict[str, Work]:
+    """Everything that works on the API from inside, each under its own identity."""
     controllers = client_of(server, "system:kube-controller-manager")
-    return [
-        Collector(controllers, clock).run(),
-        namespaces.run(controllers, clock),
-        scheduler.run(client_of(server, "system:kube-scheduler"), clock),
-        operator.run(client_of(server, "system:serviceaccount:kubeflow:training-operator"), clock),
-    ]
+    scheduling = client_of(server, "system:kube-scheduler")
+    training = client_of(server, "system:serviceaccount:kubeflow:training-operator")
+    return {
+        "garbage-collector": lambda: Collector(controllers, clock).run(),
+        "namespaces": lambda: namespaces.run(controllers, clock),
+        "scheduler": lambda: scheduler.run(scheduling, clock),
+        "operator": lambda: operator.run(training, clock),
+    }
+
+
+async def kept_running(name: str, work: Work, clock: Clock) -> None:
+    """A bug in one part must not take the API server and the other parts along: it is told and started again."""
+    while True:
+        try:
+            await work()
+        except Exception:  # noqa: BLE001  owns the loop of a part
+            log.logger("control-plane").exception("a part failed and is started again", part=name)
+        await clock.sleep(RESTART_SECONDS)
 
 
 def client_of(server: ApiServer, user: str, *groups: str) -> Client:

@@ -20,7 +20,9 @@ class Up:
     already: bool
 
 
-def up(home: Home, *, port: int = 0, offered: dict[str, str] | None = None) -> Up:
+def up(
+    home: Home, *, port: int = 0, offered: dict[str, str] | None = None, only_apiserver: bool = False
+) -> Up:
     """Start what does not run. Raises StartError."""
     home.make()
     environment = {"TRAINMASTER_HOME": str(home.path)}
@@ -28,10 +30,12 @@ def up(home: Home, *, port: int = 0, offered: dict[str, str] | None = None) -> U
         environment["TRAINMASTER_ENVS"] = str(home.shared_envs)
     with alone(home):
         facts, had_node = parts.control_plane(home).facts(), parts.node(home).facts()
-        already = bool(facts) and bool(had_node)
+        wants_node = not only_apiserver and not had_node
+        already = bool(facts) and not wants_node
         # Both load their code at the same time; the node then waits for the word that there is a server to talk to.
-        plane = None if facts else parts.control_plane(home).start(str(port), environment=environment)
-        node = None if had_node else parts.node(home).start(json.dumps(offered or {}), environment=environment)
+        asked = [str(port), *(["--only-apiserver"] if only_apiserver else [])]
+        plane = None if facts else parts.control_plane(home).start(*asked, environment=environment)
+        node = parts.node(home).start(json.dumps(offered or {}), environment=environment) if wants_node else None
         try:
             facts = facts or (plane.ready() if plane else {})
         except StartError:
