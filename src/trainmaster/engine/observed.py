@@ -33,6 +33,7 @@ class Pod:
 
     name: str
     uid: str
+    owner: str                      # the UID of its controller
     role: str                       # the role's word, from the label
     index: int
     phase: str = "Pending"
@@ -61,6 +62,7 @@ class Service:
 
     name: str
     uid: str
+    owner: str
     role: str
     index: int
     deleting: bool = False
@@ -74,19 +76,16 @@ class Observed:
     services: Mapping[tuple[str, int], Service]
 
 
-def observe(job: TrainingJob, pods: Iterable[Object], services: Iterable[Object]) -> Observed:
-    """The job's own children among the given objects."""
-    mine = sorted((read_pod(pod, job.framework.kind.container) for pod in pods if is_ours(pod, job)), key=_place)
-    names = sorted((read_service(service) for service in services if is_ours(service, job)), key=_place)
+def observe(job: TrainingJob, pods: Iterable[Pod], services: Iterable[Service]) -> Observed:
+    """The job's own children among the given ones."""
     return Observed(
-        {(pod.role, pod.index): pod for pod in mine if pod.name == f"{job.name}-{pod.member}"},
-        {(found.role, found.index): found for found in names if found.name == f"{job.name}-{found.role}-{found.index}"},
+        {(pod.role, pod.index): pod for pod in sorted(pods, key=_place) if is_ours(pod, job)},
+        {(found.role, found.index): found for found in sorted(services, key=_place) if is_ours(found, job)},
     )
 
 
-def is_ours(child: Object, job: TrainingJob) -> bool:
-    owner = controller_of(child)
-    return owner is not None and owner.get("uid") == job.uid
+def is_ours(child: Pod | Service, job: TrainingJob) -> bool:
+    return child.owner == job.uid and child.name == f"{job.name}-{child.role}-{child.index}"
 
 
 def read_pod(raw: Object, container: str) -> Pod:
@@ -96,6 +95,7 @@ def read_pod(raw: Object, container: str) -> Pod:
     return Pod(
         name=name_of(raw),
         uid=uid_of(raw),
+        owner=_owner(raw),
         role=role,
         index=index,
         phase=status.get("phase") or "Pending",
@@ -113,7 +113,11 @@ def read_pod(raw: Object, container: str) -> Pod:
 
 def read_service(raw: Object) -> Service:
     role, index = _member(raw)
-    return Service(name_of(raw), uid_of(raw), role, index, being_deleted(raw))
+    return Service(name_of(raw), uid_of(raw), _owner(raw), role, index, being_deleted(raw))
+
+
+def _owner(raw: Object) -> str:
+    return str((controller_of(raw) or {}).get("uid", ""))
 
 
 def _place(child: Pod | Service) -> tuple[str, int]:

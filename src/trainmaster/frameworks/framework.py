@@ -59,6 +59,8 @@ class Group:
     spec: JobSpec
     roles: tuple[Role, ...]
     site: Site = ANYWHERE
+    # Every member is told of every other: worked out once, or 500 members would mean 250,000 addresses.
+    _addresses: dict[str, list[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def size(self) -> int:
@@ -78,6 +80,12 @@ class Group:
         """The full name of a member and its port, reachable from any namespace."""
         domain = f".{self.site.cluster_domain}" if self.site.cluster_domain else ""
         return f"{self.host(role, index)}.{self.namespace}.svc{domain}:{self.port(role)}"
+
+    def addresses(self, role: Role) -> list[str]:
+        """Those of all members of a role, by index."""
+        if role.name not in self._addresses:
+            self._addresses[role.name] = [self.address(role, index) for index in range(role.replicas)]
+        return self._addresses[role.name]
 
     def port(self, role: Role) -> int:
         main = main_container(role.containers, self.kind.container) or {}

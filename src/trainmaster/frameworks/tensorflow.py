@@ -10,7 +10,7 @@ import msgspec
 from trainmaster.api.kubeflow_v1 import TF_JOB, TFJobSpec
 from trainmaster.api.meta import Json
 from trainmaster.frameworks import outcomes
-from trainmaster.frameworks.framework import Environment, Framework, Group, Member, Outcome, Role, Tally
+from trainmaster.frameworks.framework import Environment, Framework, Group, Member, Outcome, Tally
 
 _CHIEFS = ("Chief", "Master")
 _json = msgspec.json.Encoder()
@@ -44,7 +44,7 @@ def _judge(group: Group, tally: Tally) -> Outcome:
 def _whole(group: Group, me: Member) -> Json:
     roles = sorted(group.roles, key=lambda role: role.word)
     return {
-        "cluster": {role.word: _addresses(group, role) for role in roles},
+        "cluster": {role.word: group.addresses(role) for role in roles},
         "task": _task(me),
         "environment": "cloud",
     }
@@ -57,14 +57,10 @@ def _sparse(group: Group, me: Member) -> Json:
     if me.role.name == "Worker":
         ps = group.role("PS")
         workers = {str(me.index): group.address(me.role, me.index)}
-        servers = _addresses(group, ps) if ps else None  # null, as Go writes a list that was never made
+        servers = group.addresses(ps) if ps else None  # null, as Go writes a list that was never made
     elif me.role.name == "PS":
         servers = [group.address(me.role, me.index)]
     return {"cluster": {"worker": workers, "ps": servers}, "task": _task(me)}
-
-
-def _addresses(group: Group, role: Role) -> list[str]:
-    return [group.address(role, index) for index in range(role.replicas)]
 
 
 def _task(me: Member) -> Json:

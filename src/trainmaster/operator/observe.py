@@ -1,7 +1,7 @@
 """From the local copies to what the engine reads."""
 
-from trainmaster.api.meta import Object, controller_of
-from trainmaster.engine.observed import Observed, observe
+from trainmaster.api.meta import Object, controller_of, uid_of
+from trainmaster.engine.observed import Observed, Pod, observe, read_pod, read_service
 from trainmaster.frameworks.framework import TrainingJob
 from trainmaster.operator.recent import Recent
 from trainmaster.runtime.informer import Informer
@@ -23,12 +23,26 @@ class Children:
         self._services = services
         self.recent_pods = recent_pods
         self.recent_services = recent_services
+        # A job of 500 pods is looked at for each of them; what did not change is not read again.
+        self._read: dict[str, tuple[Object, Pod]] = {}
         pods.on_change(recent_pods.shown)
+        pods.on_change(self._forget)
         services.on_change(recent_services.shown)
 
     def of(self, job: TrainingJob) -> Observed:
-        return observe(
-            job,
-            self.recent_pods.over(self._pods.copy.by(OWNER, job.uid), job.uid),
-            self.recent_services.over(self._services.copy.by(OWNER, job.uid), job.uid),
-        )
+        pods = self.recent_pods.over(self._pods.copy.by(OWNER, job.uid), job.uid)
+        services = self.recent_services.over(self._services.copy.by(OWNER, job.uid), job.uid)
+        container = job.framework.kind.container
+        return observe(job, [self._pod(pod, container) for pod in pods], [read_service(found) for found in services])
+
+    def _pod(self, raw: Object, container: str) -> Pod:
+        known = self._read.get(uid_of(raw))
+        if known is not None and known[0] is raw:
+            return known[1]
+        pod = read_pod(raw, container)
+        self._read[uid_of(raw)] = (raw, pod)
+        return pod
+
+    def _forget(self, before: Object | None, after: Object | None) -> None:
+        if after is None and before is not None:
+            self._read.pop(uid_of(before), None)

@@ -11,7 +11,7 @@ from trainmaster.engine.observed import Pod
 
 
 def ended(index: int = 1, uid: str = "a", code: int | None = 137, **changes: object) -> Pod:
-    return Pod(f"mnist-worker-{index}", uid, "worker", index, "Failed", exit_code=code, **changes)  # type: ignore[arg-type]
+    return Pod(f"mnist-worker-{index}", uid, "job-1", "worker", index, "Failed", exit_code=code, **changes)  # type: ignore[arg-type]
 
 
 def test_a_pod_is_written_down_once_however_often_it_is_looked_at() -> None:
@@ -96,6 +96,6 @@ def test_exit_codes_in_words(code: int | None, reason: str, words: str) -> None:
 
 
 def test_a_pod_deleted_while_it_ran_says_so() -> None:
-    lost = Pod("mnist-worker-1", "a", "worker", 1, "Running", deleting=True)
+    lost = Pod("mnist-worker-1", "a", "job-1", "worker", 1, "Running", deleting=True)
 
     assert "deleted while it ran" == memory.note_end(PostMortem(), lost, comes_back=True).ended[0].says

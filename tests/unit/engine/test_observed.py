@@ -17,7 +17,7 @@ def child() -> Object:
 
 
 def seen(pod: Object) -> list[tuple[str, int]]:
-    return list(observe(World(tfjob()).job, [pod], []).pods)
+    return list(observe(World(tfjob()).job, [read_pod(pod, "tensorflow")], []).pods)
 
 
 def test_a_pod_that_the_job_controls_is_its_own() -> None:

@@ -13,7 +13,7 @@ ALWAYS, EXIT_CODE = RestartPolicy.ALWAYS, RestartPolicy.EXIT_CODE
 
 
 def pod(phase: str = "Failed", code: int | None = None, *, deleting: bool = False) -> Pod:
-    return Pod("mnist-worker-0", "a", "worker", 0, phase, deleting=deleting, exit_code=code)
+    return Pod("mnist-worker-0", "a", "job-1", "worker", 0, phase, deleting=deleting, exit_code=code)
 
 
 def worker(rule: RestartPolicy) -> Role:

@@ -26,7 +26,7 @@ from trainmaster.engine.actions import (
     normal,
 )
 from trainmaster.engine.memory import recall
-from trainmaster.engine.observed import Observed, observe
+from trainmaster.engine.observed import Observed, observe, read_pod, read_service
 from trainmaster.engine.plan import plan
 from trainmaster.frameworks.framework import TrainingJob
 from trainmaster.frameworks.registry import framework_of, read
@@ -65,7 +65,9 @@ class World:
 
     @property
     def seen(self) -> Observed:
-        return observe(self.job, self.pods.values(), self.services.values())
+        container = self.job.framework.kind.container
+        pods = [read_pod(pod, container) for pod in self.pods.values()]
+        return observe(self.job, pods, [read_service(service) for service in self.services.values()])
 
     def plan(self) -> Plan:
         return plan(self.job, self.seen, self.now)
