@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import discovery, failures, negotiation, openapi
+from trainmaster.cluster.apiserver import discovery, failures, negotiation, openapi, openapi_wire
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.kube.transport import Request, Response
 
@@ -91,12 +91,18 @@ class Documents:
         return _json(orjson.dumps(found))
 
     def _openapi_2(self, request: Request) -> Response:
-        negotiation.wanted(request.headers.get("accept", ""), tables=False)      # protobuf alone: 406, for now
-        return self._made_once("v2", lambda: openapi.version_2(self._catalog, self._version.git_version), request,
-                               negotiation.JSON)
+        def make() -> Object:
+            return openapi.version_2(self._catalog, self._version.git_version)
+
+        accept = request.headers.get("accept", "")
+        if any(clause.media in {openapi_wire.ASKED, openapi_wire.MEDIA_TYPE} for clause in negotiation.clauses(accept)):
+            return self._made_once("v2 protobuf", make, request, openapi_wire.MEDIA_TYPE, encode=openapi_wire.encoded)
+        negotiation.wanted(accept, tables=False)
+        return self._made_once("v2", make, request, negotiation.JSON)
 
     def _made_once(self, name: str, make: Callable[[], Object | None], request: Request, media: str,
-                   headers: dict[str, str] | None = None) -> Response:
+                   headers: dict[str, str] | None = None,
+                   encode: Callable[[Object], bytes] = orjson.dumps) -> Response:
         if self._generation != self._catalog.generation:
             self._made.clear()
             self._generation = self._catalog.generation
@@ -105,7 +111,7 @@ class Documents:
             document = make()
             if document is None:
                 return _NOT_FOUND
-            body = self._made[name] = orjson.dumps(document)
+            body = self._made[name] = encode(document)
         tag = f'"{openapi.etag(body)}"'
         told = {"Content-Type": media, "ETag": tag, **(headers or {})}
         if request.headers.get("if-none-match", "") == tag:

@@ -1,46 +1,27 @@
-"""OpenAPI documents: enough for kubectl to validate on the server, to apply and to explain custom resources.
+"""OpenAPI documents: what kubectl needs to validate on the server, to apply and to explain.
 
-Built-in kinds are described as open objects; only custom resources carry a schema, which is the one of their
-definition. Strategic merge is not offered in the documents on purpose: kubectl then uses the merge keys of its own
-types, which are right, instead of ours, which would be none.
+Built-in kinds are described by the table of their types (`openapi_types`), custom resources by the schema of their
+definition. Strategic merge is not offered among the patches of a path on purpose: kubectl then uses the merge keys of
+its own types for kinds it knows, and those of this document for others.
 """
 
 import hashlib
-
-import orjson
+from collections.abc import Iterable
 
 from trainmaster.api.meta import Json, Object, Resource
+from trainmaster.cluster.apiserver import builtin, openapi_types
 from trainmaster.cluster.apiserver.catalog import Catalog, GroupVersion
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.patching import JSON_PATCH, MERGE_PATCH
 
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-_DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+_META = builtin.METADATA
+_DELETE_OPTIONS = "apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _GVK = "x-kubernetes-group-version-kind"
 _TITLE = "Trainmaster"
+_WRITING = ("dryRun", "fieldManager", "fieldValidation")
 
 _API_VERSION: Object = {"type": "string", "description": "The version of this representation, as group/version."}
 _KIND: Object = {"type": "string", "description": "The kind of this object."}
-_OBJECT_META: Object = {
-    "type": "object", "description": "Metadata that all objects have.",
-    "properties": {
-        "name": {"type": "string", "description": "Unique within a namespace and a kind."},
-        "generateName": {"type": "string", "description": "The beginning of a name the server completes."},
-        "namespace": {"type": "string", "description": "The namespace the object lives in."},
-        "labels": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Keys to select by."},
-        "annotations": {"type": "object", "additionalProperties": {"type": "string"},
-                        "description": "Keys for tools, not selected by."},
-        "finalizers": {"type": "array", "items": {"type": "string"},
-                       "description": "Names that must be taken off before the object goes."},
-        "ownerReferences": {"type": "array", "items": {"type": "object"}, "description": "Objects this one ends with."},
-        "uid": {"type": "string", "description": "Tells this object from others of the same name, also later ones."},
-        "resourceVersion": {"type": "string", "description": "Changes with every write."},
-        "generation": {"type": "integer", "format": "int64", "description": "Counts changes of the desired state."},
-        "creationTimestamp": {"type": "string", "format": "date-time", "description": "When the object was created."},
-        "deletionTimestamp": {"type": "string", "format": "date-time", "description": "When the object may go."},
-        "deletionGracePeriodSeconds": {"type": "integer", "format": "int64", "description": "Time it has to end."},
-    },
-}
 
 
 def index(catalog: Catalog) -> Object:
@@ -56,30 +37,31 @@ def document(catalog: Catalog, place: str, version: str) -> Object | None:
     if served is None:
         return None
     paths: Object = {}
-    schemas: Object = {_META: _OBJECT_META, _DELETE_OPTIONS: {"type": "object"}}
     for kind in served.kinds:
-        schemas[schema_name(kind.resource)] = _schema(kind)
         paths.update(_paths(kind))
+    schemas = _schemas(served.kinds, "#/components/schemas/")
     return {"openapi": "3.0.0", "info": {"title": _TITLE, "version": version}, "paths": paths,
             "components": {"schemas": schemas}}
 
 
 def version_2(catalog: Catalog, version: str) -> Object:
-    """GET /openapi/v2: definitions only; the clients that still ask for it look no further."""
-    definitions: Object = {_META: _OBJECT_META}
-    for served in catalog.versions():
-        for kind in served.kinds:
-            definitions[schema_name(kind.resource)] = _rerooted(_schema(kind))
-    return {"swagger": "2.0", "info": {"title": _TITLE, "version": version}, "paths": {}, "definitions": definitions}
+    """GET /openapi/v2: the definitions, and of the paths what clients look for: whether fields are validated here."""
+    kinds = [kind for served in catalog.versions() for kind in served.kinds]
+    paths: Object = {}
+    for kind in kinds:
+        paths.update(_paths_2(kind.resource))
+    definitions = _schemas(kinds, "#/definitions/")
+    return {"swagger": "2.0", "info": {"title": _TITLE, "version": version}, "paths": paths, "definitions": definitions}
 
 
 def etag(document_bytes: bytes) -> str:
     return hashlib.sha256(document_bytes).hexdigest().upper()
 
 
-def schema_name(resource: Resource) -> str:
-    if resource.group.endswith(".k8s.io") or not resource.group:
-        return f"io.k8s.api.{resource.group.partition('.')[0] or 'core'}.{resource.version}.{resource.kind}"
+def schema_name(kind: Kind) -> str:
+    if kind.type is not None:
+        return kind.type.definition
+    resource = kind.resource
     return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 
@@ -91,22 +73,32 @@ def _hash(catalog: Catalog, served: GroupVersion) -> str:
     return hashlib.sha512(f"{catalog.digest()} {served.name}".encode()).hexdigest().upper()
 
 
-def _schema(kind: Kind) -> Object:
+def _schemas(kinds: Iterable[Kind], place: str) -> Object:
+    served = list(kinds)
+    types = [kind.type for kind in served if kind.type is not None]
+    found = openapi_types.schemas([builtin.type_named(_META), builtin.type_named(_DELETE_OPTIONS), *types], place)
+    for kind in served:
+        if kind.type is None:
+            found[schema_name(kind)] = _custom(kind, place)
+        found[schema_name(kind)].setdefault(_GVK, []).append(_gvk(kind.resource))
+    return found
+
+
+def _custom(kind: Kind, place: str) -> Object:
     given: Object = kind.schema.document if kind.schema is not None else {"x-kubernetes-preserve-unknown-fields": True}
     properties = {**(given.get("properties") or {}), "apiVersion": _API_VERSION, "kind": _KIND,
-                  "metadata": {"allOf": [{"$ref": f"#/components/schemas/{_META}"}], "default": {},
-                               "description": "Metadata that all objects have."}}
-    return {**given, "type": "object", "properties": properties, _GVK: [_gvk(kind.resource)]}
+                  "metadata": {"$ref": f"{place}{builtin.NAME_PREFIX}{_META}"}}
+    return {**given, "type": "object", "properties": properties}
 
 
 def _paths(kind: Kind) -> Object:
     resource = kind.resource
     base = resource.path("{namespace}" if resource.namespaced else "")
     one = [_parameter("name", "path")] + ([_parameter("namespace", "path")] if resource.namespaced else [])
-    reference = {"$ref": f"#/components/schemas/{schema_name(resource)}"}
+    reference = {"$ref": f"#/components/schemas/{schema_name(kind)}"}
     answer = {"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}}
     body = {"content": {"application/json": {"schema": reference}}}
-    writing = [_parameter(name, "query") for name in ("dryRun", "fieldManager", "fieldValidation")]
+    writing = [_parameter(name, "query") for name in _WRITING]
 
     def operation(action: str, **more: Json) -> Object:
         return {"x-kubernetes-action": action, _GVK: _gvk(resource), "responses": answer, **more}
@@ -125,6 +117,16 @@ def _paths(kind: Kind) -> Object:
     }
 
 
+def _paths_2(resource: Resource) -> Object:
+    base = resource.path("{namespace}" if resource.namespaced else "")
+    found = [("name", "path"), *([("namespace", "path")] if resource.namespaced else [])]
+    one = [{"name": name, "in": where, "type": "string", "required": True} for name, where in found]
+    writing = [{"name": name, "in": "query", "type": "string"} for name in _WRITING]
+    patch = {"x-kubernetes-action": "patch", _GVK: _gvk(resource), "parameters": writing,
+             "consumes": [JSON_PATCH, MERGE_PATCH], "responses": {"200": {"description": "OK"}}}
+    return {f"{base}/{{name}}": {"patch": patch, "parameters": one}}
+
+
 def _parameter(name: str, where: str) -> Object:
     return {"name": name, "in": where, "schema": {"type": "string", "uniqueItems": True},
             **({"required": True} if where == "path" else {})}
@@ -132,9 +134,3 @@ def _parameter(name: str, where: str) -> Object:
 
 def _gvk(resource: Resource) -> Object:
     return {"group": resource.group, "kind": resource.kind, "version": resource.version}
-
-
-def _rerooted(schema: Object) -> Object:
-    """The same schema with references as version 2 writes them."""
-    found: Object = orjson.loads(orjson.dumps(schema).replace(b'"#/components/schemas/', b'"#/definitions/'))
-    return found

@@ -1,5 +1,8 @@
 """What clients ask first: groups, versions, resources, OpenAPI, version, health."""
 
+import re
+
+import orjson
 import pytest
 from tests.unit.cluster.apiserver.api import DEFINITIONS, Api, definition
 
@@ -148,9 +151,20 @@ class TestOpenApi:
         assert patch["x-kubernetes-group-version-kind"] == {"group": "kubeflow.org", "kind": "TFJob", "version": "v1"}
         assert schema == found["components"]["schemas"]["org.kubeflow.v1.TFJob"]["properties"]["spec"]
 
-    async def test_version_2_is_json_only(self, api: Api) -> None:
+    async def test_version_2_comes_as_json_and_as_protobuf(self, api: Api) -> None:
         protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+        found = (await api.get("/openapi/v2")).json
 
-        assert "2.0" == (await api.get("/openapi/v2")).json["swagger"]
-        assert (406, "NotAcceptable") == ((answer := await api.get("/openapi/v2", accept=protobuf)).code,
-                                          answer.json["reason"])
+        assert "2.0" == found["swagger"]
+        assert {"$ref": "#/definitions/io.k8s.api.core.v1.PodSpec"} == (
+            found["definitions"]["io.k8s.api.core.v1.Pod"]["properties"]["spec"])
+        answer = await api.get("/openapi/v2", accept=protobuf)
+        assert (200, b"\n\x032.0\x12") == (answer.code, answer.body[:6])
+
+    async def test_every_reference_leads_somewhere(self, api: Api) -> None:
+        await api.made(DEFINITIONS, definition())
+        for path in (await api.get("/openapi/v3")).json["paths"]:
+            document = (await api.get(f"/openapi/v3/{path}")).body.decode()
+            known = orjson.loads(document)["components"]["schemas"]
+
+            assert set(re.findall(r'"#/components/schemas/([^"]+)"', document)) <= known.keys()
