@@ -45,7 +45,7 @@ class JobKind:
     port_name: str
     port: int
     restart: RestartPolicy = RestartPolicy.NEVER
-    deciding: tuple[str, ...] = ("Worker",)  # a job in which all of these have no replica can never end
+    deciding: tuple[str, ...] = ("Worker",)  # the first of these that a job has says when it has succeeded
 
     @property
     def kind(self) -> str:

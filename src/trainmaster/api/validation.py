@@ -194,10 +194,10 @@ def _replicas(job: str, specs: Mapping[str, Json], kind: JobKind) -> Iterator[Pr
             limit = LONGEST_NAME - (len(longest) - len(job))
             yield Problem("metadata.name", f"Invalid value: {_quoted(job)}: its pods would have names like {longest}, "
                           f"longer than {LONGEST_NAME} characters; use at most {limit}")
-    deciding = [role for role in kind.deciding if role in counts]
-    if deciding and not any(counts[role] for role in deciding):
-        yield Problem(f"{where}[{deciding[0]}].replicas", "Invalid value: 0: must be at least 1, because the job "
-                      f"succeeds when its {' and '.join(deciding)} replicas do; to pause it set spec.runPolicy.suspend")
+    decides = next((role for role in kind.deciding if role in counts), None)
+    if decides is not None and counts[decides] == 0:
+        yield Problem(f"{where}[{decides}].replicas", "Invalid value: 0: must be at least 1, because the job succeeds "
+                      f"when {decides} does; to pause it set spec.runPolicy.suspend")
 
 
 def _tensorflow(spec: Mapping[str, Json]) -> Iterator[Problem]:

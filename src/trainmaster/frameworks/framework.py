@@ -6,7 +6,6 @@ data and two functions: what a replica is told about its peers, and what the sta
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from trainmaster.api.defaults import main_container
 from trainmaster.api.kubeflow_v1 import JobKind, JobSpec
@@ -163,8 +162,6 @@ class TrainingJob:
     group: Group
     status: JobStatus
     deleting: bool = False
-    created: datetime | None = None
-    annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:

@@ -2,7 +2,7 @@
 
 from trainmaster.api import codec
 from trainmaster.api.defaults import complete
-from trainmaster.api.meta import Object, being_deleted, metadata, moment, name_of, namespace_of, uid_of
+from trainmaster.api.meta import Object, being_deleted, name_of, namespace_of, uid_of
 from trainmaster.frameworks.framework import ANYWHERE, Framework, Group, Role, Site, TrainingJob
 from trainmaster.frameworks.tensorflow import TENSORFLOW
 
@@ -19,7 +19,6 @@ def read(thing: Object, framework: Framework, site: Site = ANYWHERE) -> Training
     spec = complete(codec.decode_spec(thing.get("spec") or {}, kind), kind)
     name, namespace = name_of(thing), namespace_of(thing)
     roles = tuple(Role(role, replica_spec) for role, replica_spec in spec.replica_specs.items())
-    created = metadata(thing).get("creationTimestamp")
     return TrainingJob(
         framework=framework,
         name=name,
@@ -28,6 +27,4 @@ def read(thing: Object, framework: Framework, site: Site = ANYWHERE) -> Training
         group=Group(name, namespace, kind, spec, roles, site),
         status=codec.decode_status(thing.get("status")),
         deleting=being_deleted(thing),
-        created=moment(created) if created else None,
-        annotations=metadata(thing).get("annotations") or {},
     )

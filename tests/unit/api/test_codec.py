@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmaster.api import codec
@@ -49,6 +49,7 @@ def test_what_we_do_not_know_is_carried(raw: dict[str, Any]) -> None:
 
 
 @given(st.dictionaries(st.text(), json_values))
+@settings(deadline=None)
 def test_a_status_of_the_future_survives_us(unknown: dict[str, Any]) -> None:
     known = {"conditions", "replicaStatuses", "startTime", "completionTime", "lastReconcileTime", "postMortem"}
     raw = {key: value for key, value in unknown.items() if key not in known}

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.engine.stories import tfjob
 
@@ -130,6 +130,8 @@ def test_v15_the_queue_cannot_be_changed(before: str, after: str, wrong: bool) -
                  "Worker is there more than once, spelled differently; keep one of them", id="a role twice"),
     pytest.param(tfjob(roles={"Worker": (0, "Never")}), "spec.tfReplicaSpecs[Worker].replicas",
                  "to pause it set spec.runPolicy.suspend", id="nobody who could decide (B-01)"),
+    pytest.param(tfjob(roles={"Chief": (0, "Never"), "Worker": (1, "Never")}), "spec.tfReplicaSpecs[Chief].replicas",
+                 "the job succeeds when Chief does", id="no chief where there should be one"),
     pytest.param(tfjob(roles={"Worker": (-1, "Never")}), "spec.tfReplicaSpecs[Worker].replicas",
                  "must be greater than or equal to 0", id="less than none"),
     pytest.param(with_worker(restartPolicy="Sometimes"), "spec.tfReplicaSpecs[Worker].restartPolicy",
@@ -182,6 +184,7 @@ def test_several_problems_are_one_sentence() -> None:
 
 
 @given(json_values, json_values)
+@settings(deadline=None)
 def test_nonsense_is_a_problem_and_never_a_crash(specs: Any, policy: Any) -> None:
     spec = {"tfReplicaSpecs": specs, "runPolicy": policy}
 
@@ -189,5 +192,6 @@ def test_nonsense_is_a_problem_and_never_a_crash(specs: Any, policy: Any) -> Non
 
 
 @given(json_values)
+@settings(deadline=None)
 def test_nonsense_in_a_template_is_a_problem_and_never_a_crash(template: Any) -> None:
     assert found(with_worker(template=template))

@@ -1,7 +1,7 @@
 """What is remembered about pods that are gone, and that it stays small."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmaster.api import codec
@@ -76,6 +76,7 @@ def test_indexes_are_written_as_ranges(numbers: list[int], text: str) -> None:
 
 
 @given(st.frozensets(st.integers(0, 500)))
+@settings(deadline=None)
 def test_ranges_lose_nothing(numbers: frozenset[int]) -> None:
     assert numbers == memory.indexes(memory.ranges(numbers))
 
