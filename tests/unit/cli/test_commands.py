@@ -1,0 +1,71 @@
+"""The command line without a cluster: help, bad input, exit codes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from trainmaster.cli.main import COMMANDS, cli
+
+
+def run(*arguments: str, home: Path | None = None, text: str = "") -> Result:
+    environment = {"TRAINMASTER_HOME": str(home or "/nowhere"), "KUBECONFIG": ""}
+    return CliRunner().invoke(cli, list(arguments), env=environment, input=text)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    shown = run(command, "--help")
+
+    assert 0 == shown.exit_code
+    assert f"Example: trainmaster {command}" in shown.output
+
+
+def test_help_lists_every_command_and_loads_none() -> None:
+    """Starting must stay cheap: nothing asynchronous, no client, no terminal library for a word of help."""
+    program = """
+import sys
+from trainmaster.cli.main import cli
+try:
+    cli(["--help"])
+except SystemExit:
+    print(sorted(sys.modules))
+"""
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert all(name in shown for name in COMMANDS)
+    assert not [module for module in ("asyncio", "aiohttp", "rich", "yaml", "cryptography") if f"'{module}'" in shown]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(["run", "/no/such.yaml"], "No such file or directory", id="a file that is not there"),
+        pytest.param(["run", "https://example.org/x.yaml"], "not fetched from the network", id="an address"),
+        pytest.param(["run"], "Missing argument", id="nothing to run"),
+        pytest.param(["up", "--resource", "nvidia.com/gpu"], "write NAME=AMOUNT", id="a resource without an amount"),
+        pytest.param(["up", "--memory", "many"], "'many' is not a quantity", id="an amount that is none"),
+        pytest.param(["up", "--port", "70000"], "70000 is not in the range", id="a port that is none"),
+        pytest.param(["fly"], "No such command", id="a command that is none"),
+    ],
+)
+def test_bad_input_is_exit_code_2_and_a_sentence(arguments: list[str], sentence: str) -> None:
+    shown = run(*arguments)
+
+    assert 2 == shown.exit_code
+    assert sentence in shown.output
+    assert "Traceback" not in shown.output
+
+
+def test_a_cluster_that_is_down_is_exit_code_3(tmp_path: Path) -> None:
+    shown = run("status", home=tmp_path)
+
+    assert (3, True) == (shown.exit_code, "trainmaster up" in shown.output)
+
+
+def test_down_of_nothing_says_so(tmp_path: Path) -> None:
+    shown = run("down", home=tmp_path)
+
+    assert (0, True) == (shown.exit_code, "was not up" in shown.output)

@@ -1,0 +1,116 @@
+"""A job followed on the embedded API server; the test plays operator and node."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from trainmaster.api.core import PODS
+from trainmaster.api.meta import Object, Resource
+from trainmaster.api.schema import definitions
+from trainmaster.kube.client import Client
+from trainmaster.sdk.follow import JobGone, Outcome, follow
+from trainmaster.sdk.replicas import Replica
+from trainmaster.testing.clock import VirtualClock
+from trainmaster.testing.cluster import embedded
+
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
+
+
+@dataclass
+class Seen:
+    """A view that keeps what it is shown."""
+
+    states: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def replica(self, replica: Replica) -> None:
+        self.states.append(f"{replica.name} {replica.state}")
+
+    def gone(self, replica: Replica) -> None:
+        self.states.append(f"{replica.name} gone")
+
+    def line(self, replica: str, text: str) -> None:
+        self.lines.append(f"{replica} {text}")
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@dataclass
+class Story:
+    clock: VirtualClock
+    client: Client
+    job: Object
+    seen: Seen
+    following: asyncio.Task[Outcome]
+
+    async def pod(self, index: int) -> None:
+        labels = {"training.kubeflow.org/job-name": "a", "training.kubeflow.org/replica-type": "worker",
+                  "training.kubeflow.org/replica-index": str(index)}
+        about = {"name": f"a-worker-{index}", "namespace": "default", "labels": labels}
+        containers = [{"name": "tensorflow", "image": "x"}]
+        await self.client.create(PODS, {"metadata": about, "spec": {"containers": containers}})
+
+    async def pod_status(self, index: int, **status: object) -> None:
+        await self.client.patch(PODS, f"a-worker-{index}", "default", {"status": status}, subresource="status")
+        await self.clock.settle()
+
+    async def condition(self, state: str) -> None:
+        condition = {"type": state, "status": "True", "reason": state, "message": f"the job {state}"}
+        await self.client.patch(TFJOBS, "a", "default", {"status": {"conditions": [condition]}}, subresource="status")
+
+
+@pytest.fixture
+async def story() -> AsyncIterator[Story]:
+    clock = VirtualClock()
+    async with embedded(clock) as cluster:
+        await cluster.install(definitions())
+        client = cluster.client()
+        worker = {"replicas": 2, "template": {"spec": {"containers": [{"name": "tensorflow", "image": "x"}]}}}
+        job = await client.create(TFJOBS, {"metadata": {"name": "a", "namespace": "default"},
+                                           "spec": {"tfReplicaSpecs": {"Worker": worker}}})
+        seen = Seen()
+        following = asyncio.create_task(follow(client, clock, TFJOBS, job, seen))
+        try:
+            yield Story(clock, client, job, seen, following)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_states_are_shown_when_they_change_and_the_outcome_names_who_still_runs(story: Story) -> None:
+    await story.pod(0)
+    await story.pod(1)
+    await story.clock.settle()
+    await story.pod_status(0, phase="Succeeded")
+    await story.pod_status(0, phase="Succeeded", hostIP="127.0.0.1")   # nothing a person sees changed
+    await story.condition("Succeeded")
+
+    outcome = await story.clock.run(story.following)
+
+    assert ["worker-0 Pending", "worker-1 Pending", "worker-0 Completed"] == story.seen.states
+    assert Outcome(True, "the job Succeeded", (), ("a-worker-1",)) == outcome
+
+
+async def test_of_several_failures_the_first_comes_first(story: Story) -> None:
+    await story.pod(0)
+    await story.pod(1)
+    await story.pod_status(1, phase="Failed", reason="Evicted", message="low on memory")
+    await story.pod_status(0, phase="Failed", reason="Evicted", message="also low")
+    await story.condition("Failed")
+
+    outcome = await story.clock.run(story.following)
+
+    assert not outcome.succeeded
+    assert [("worker-1", "low on memory"), ("worker-0", "also low")] == [(f.replica, f.why) for f in outcome.failures]
+
+
+async def test_a_job_that_is_deleted_ends_the_following(story: Story) -> None:
+    await story.clock.settle()
+    await story.client.delete(TFJOBS, "a", "default")
+
+    with pytest.raises(JobGone):
+        await story.clock.run(story.following)

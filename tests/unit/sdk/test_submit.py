@@ -1,0 +1,91 @@
+"""Manifests become objects of a cluster, or a sentence that says why not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from trainmaster.api.meta import Object, Resource
+from trainmaster.api.schema import definitions
+from trainmaster.cluster.controllers.garbage import Collector
+from trainmaster.kube.client import Client
+from trainmaster.sdk.manifests import Manifest, ManifestError
+from trainmaster.sdk.submit import submit
+from trainmaster.testing.clock import VirtualClock
+from trainmaster.testing.cluster import embedded
+
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    async with embedded(VirtualClock()) as cluster:
+        await cluster.install(definitions())
+        yield cluster.client()
+
+
+def manifest(name: str = "a", namespace: str = "", **spec: object) -> Manifest:
+    container = {"name": "tensorflow", "image": "x"}
+    worker = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
+    about: Object = {"name": name, **({"namespace": namespace} if namespace else {})}
+    thing = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": about,
+             "spec": {"tfReplicaSpecs": {"Worker": worker}, **spec}}
+    return Manifest(thing, "job.yaml")
+
+
+async def test_a_new_job_is_created_in_the_namespace_asked_for(client: Client) -> None:
+    (one,) = await submit(client, [manifest()], "default")
+
+    assert ("created", True, "default") == (one.how, one.is_job, one.thing["metadata"]["namespace"])
+
+
+async def test_a_job_that_runs_already_is_followed_not_touched(client: Client) -> None:
+    (first,) = await submit(client, [manifest()], "default")
+    (again,) = await submit(client, [manifest()], "default")
+
+    assert ("runs already", first.thing["metadata"]["uid"]) == (again.how, again.thing["metadata"]["uid"])
+
+
+async def test_a_finished_job_of_the_same_name_makes_room() -> None:
+    """With the garbage collector, which lets the old one go once all that it owned is gone."""
+    clock = VirtualClock()
+    async with embedded(clock) as cluster:
+        await cluster.install(definitions())
+        client = cluster.client()
+        collecting = asyncio.create_task(Collector(cluster.client("garbage"), clock).run())
+        (first,) = await submit(client, [manifest()], "default")
+        condition = {"type": "Failed", "status": "True", "reason": "Failed", "message": "done"}
+        await client.patch(TFJOBS, "a", "default", {"status": {"conditions": [condition]}}, subresource="status")
+
+        (again,) = await clock.run(submit(client, [manifest()], "default"))
+
+        collecting.cancel()
+        await asyncio.gather(collecting, return_exceptions=True)
+    assert "replaced the finished one" == again.how
+    assert first.thing["metadata"]["uid"] != again.thing["metadata"]["uid"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        pytest.param(manifest(spek=1), 'unknown field "spec.spek"', id="an unknown field is named"),
+        pytest.param(manifest(namespace="nowhere"), 'namespaces "nowhere" not found',
+                     id="a namespace that is not there"),
+        pytest.param(Manifest({**manifest().thing, "kind": "TfJob"}, "job.yaml"), "Did you mean .*'kind: TFJob'",
+                     id="a kind in the wrong case"),
+        pytest.param(Manifest({**manifest().thing, "kind": "Horse"}, "job.yaml"), "has no kind 'Horse'",
+                     id="a kind that nobody knows"),
+    ],
+)
+async def test_what_cannot_be_taken_is_said_with_its_file(client: Client, wrong: Manifest, sentence: str) -> None:
+    with pytest.raises(ManifestError, match=rf"^job\.yaml: .*{sentence}"):
+        await submit(client, [wrong], "default")
+
+
+async def test_of_several_none_is_created_if_one_has_an_unknown_kind(client: Client) -> None:
+    horse = Manifest({**manifest().thing, "kind": "Horse"}, "job.yaml")
+
+    with pytest.raises(ManifestError):
+        await submit(client, [manifest(), horse], "default")
+
+    assert [] == (await client.list(TFJOBS, "default")).items
