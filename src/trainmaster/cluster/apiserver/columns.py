@@ -14,12 +14,16 @@ NONE, UNKNOWN = "<none>", "<unknown>"
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """How long ago a moment was; `before` and `after` stand around it. Without a moment the cell is `other`."""
+    """How long ago a moment was, or how long before `until`; `before` and `after` stand around it.
+
+    Without a moment the cell is `other`.
+    """
 
     moment: str
     before: str = ""
     after: str = ""
     other: str = UNKNOWN
+    until: str = ""
 
 
 def name(thing: Object) -> Json:
@@ -102,7 +106,7 @@ def _pod_restarts(pod: Object) -> Json:
     return Since(max(ends), f"{count} (", " ago)") if count and any(ends) else str(count)
 
 
-def _at(*path: str, other: Json = NONE) -> "_Cell":
+def at(*path: str, other: Json = NONE) -> "_Cell":
     return _Cell(path, other)
 
 
@@ -131,8 +135,8 @@ def _pod_gates(pod: Object) -> str:
 POD = (
     NAME,
     Column("Ready", _pod_ready), Column("Status", pod_status), Column("Restarts", _pod_restarts), AGE,
-    Column("IP", _at("status", "podIP"), priority=1), Column("Node", _at("spec", "nodeName"), priority=1),
-    Column("Nominated Node", _at("status", "nominatedNodeName"), priority=1),
+    Column("IP", at("status", "podIP"), priority=1), Column("Node", at("spec", "nodeName"), priority=1),
+    Column("Nominated Node", at("status", "nominatedNodeName"), priority=1),
     Column("Readiness Gates", _pod_gates, priority=1),
 )
 
@@ -168,15 +172,15 @@ class _Address:
 
 NODE = (
     NAME, Column("Status", _node_status), Column("Roles", _node_roles), AGE,
-    Column("Version", _at("status", "nodeInfo", "kubeletVersion", other="")),
+    Column("Version", at("status", "nodeInfo", "kubeletVersion", other="")),
     Column("Internal-IP", _node_address("InternalIP"), priority=1),
     Column("External-IP", _node_address("ExternalIP"), priority=1),
-    Column("OS-Image", _at("status", "nodeInfo", "osImage", other=UNKNOWN), priority=1),
-    Column("Kernel-Version", _at("status", "nodeInfo", "kernelVersion", other=UNKNOWN), priority=1),
-    Column("Container-Runtime", _at("status", "nodeInfo", "containerRuntimeVersion", other=UNKNOWN), priority=1),
+    Column("OS-Image", at("status", "nodeInfo", "osImage", other=UNKNOWN), priority=1),
+    Column("Kernel-Version", at("status", "nodeInfo", "kernelVersion", other=UNKNOWN), priority=1),
+    Column("Container-Runtime", at("status", "nodeInfo", "containerRuntimeVersion", other=UNKNOWN), priority=1),
 )
 
-NAMESPACE = (NAME, Column("Status", _at("status", "phase", other="")), AGE)
+NAMESPACE = (NAME, Column("Status", at("status", "phase", other="")), AGE)
 
 
 def _service_external(service: Object) -> str:
@@ -204,7 +208,7 @@ def _selector(service: Object) -> str:
 
 
 SERVICE = (
-    NAME, Column("Type", _at("spec", "type", other="")), Column("Cluster-IP", _at("spec", "clusterIP")),
+    NAME, Column("Type", at("spec", "type", other="")), Column("Cluster-IP", at("spec", "clusterIP")),
     Column("External-IP", _service_external), Column("Port(s)", _service_ports), AGE,
     Column("Selector", _selector, priority=1),
 )
@@ -221,7 +225,7 @@ def _endpoints(thing: Object) -> str:
 ENDPOINTS = (NAME, Column("Endpoints", _endpoints), AGE)
 
 
-def _count(*fields: str) -> "_Count":
+def count(*fields: str) -> "_Count":
     return _Count(fields)
 
 
@@ -233,10 +237,10 @@ class _Count:
         return sum(len(thing.get(field) or ()) for field in self.fields)
 
 
-CONFIG_MAP = (NAME, Column("Data", _count("data", "binaryData")), AGE)
-SECRET = (NAME, Column("Type", _at("type", other="")), Column("Data", _count("data"), type="integer"), AGE)
-SERVICE_ACCOUNT = (NAME, Column("Secrets", _count("secrets")), AGE)
-LEASE = (NAME, Column("Holder", _at("spec", "holderIdentity", other="")), AGE)
+CONFIG_MAP = (NAME, Column("Data", count("data", "binaryData")), AGE)
+SECRET = (NAME, Column("Type", at("type", other="")), Column("Data", count("data")), AGE)
+SERVICE_ACCOUNT = (NAME, AGE)
+LEASE = (NAME, Column("Holder", at("spec", "holderIdentity", other="")), AGE)
 
 
 def _event_last(event: Object) -> Json:
@@ -256,7 +260,8 @@ def _event_object(event: Object) -> str:
 
 def _event_source(event: Object) -> str:
     source = event.get("source") or {}
-    return ", ".join(_given(source.get("component") or event.get("reportingComponent"), source.get("host")))
+    return ", ".join(_given(source.get("component") or event.get("reportingComponent"),
+                            source.get("host") or event.get("reportingInstance")))
 
 
 def _event_count(event: Object) -> Json:
@@ -272,9 +277,9 @@ def _event_message(event: Object) -> str:
 
 
 EVENT = (
-    Column("Last Seen", _event_last), Column("Type", _at("type", other="")),
-    Column("Reason", _at("reason", other="")), Column("Object", _event_object),
-    Column("Subobject", _at("involvedObject", "fieldPath", other=""), priority=1),
+    Column("Last Seen", _event_last), Column("Type", at("type", other="")),
+    Column("Reason", at("reason", other="")), Column("Object", _event_object),
+    Column("Subobject", at("involvedObject", "fieldPath", other=""), priority=1),
     Column("Source", _event_source, priority=1), Column("Message", _event_message),
     Column("First Seen", _event_first, priority=1), Column("Count", _event_count, priority=1),
     Column("Name", name, format="name", priority=1),

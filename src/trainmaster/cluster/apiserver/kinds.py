@@ -5,16 +5,38 @@ import binascii
 from collections.abc import Iterator
 from datetime import datetime
 
+import orjson
+
 from trainmaster.api import core
 from trainmaster.api.meta import Object, Resource
-from trainmaster.cluster.apiserver import causes, columns, definitions, names, pods, services, shapes
+from trainmaster.cluster.apiserver import (
+    access,
+    causes,
+    checks,
+    columns,
+    definitions,
+    events,
+    jobs,
+    names,
+    network,
+    pods,
+    quotas,
+    scaling,
+    services,
+    shapes,
+    storage,
+    workloads,
+)
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind, Subresource
+from trainmaster.cluster.apiserver.rows import row
 
 # Namespaces that cannot be deleted, and those that exist from the start.
 PERMANENT = ("default", "kube-system", "kube-public")
 FIRST = (*PERMANENT, "kube-node-lease")
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+LARGEST_DATA = 1024 * 1024
 
 BINDINGS = Resource("", "v1", "bindings", "Binding")
 
@@ -46,6 +68,8 @@ def _config_map_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
             yield from names.refused(f"{field}[{key}]", key, names.data_key(key))
     for key in data.keys() & binary.keys():
         yield causes.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+    if sum(len(value.encode()) for value in data.values()) + sum(map(_decoded_size, binary.values())) > LARGEST_DATA:
+        yield causes.too_long("[]", LARGEST_DATA)
     yield from _frozen(thing, old, ("data", "binaryData"))
 
 
@@ -63,9 +87,49 @@ def _secret_rules(secret: Object, old: Object | None) -> Iterator[Cause]:
         yield from names.refused(f"data[{key}]", key, names.data_key(key))
         if not _is_base64(value):
             yield causes.invalid(f"data[{key}]", "<redacted>", "must be base64")
+    if sum(map(_decoded_size, (secret.get("data") or {}).values())) > LARGEST_DATA:
+        yield causes.too_long("data", LARGEST_DATA)
+    yield from _typed_secret_rules(secret)
     if old is not None and old.get("type") != secret.get("type"):
         yield causes.invalid("type", secret.get("type"), "field is immutable")
     yield from _frozen(secret, old, ("data",))
+
+
+def _decoded_size(text: str) -> int:
+    return len(text) * 3 // 4 - text.count("=", -2)
+
+
+# What a secret of a well-known type must have; of the third, one of the two is enough.
+_SECRET_KEYS: dict[str, tuple[str, ...]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",), "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/basic-auth": ("username", "password"), "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+_ACCOUNT = "kubernetes.io/service-account.name"
+
+
+def _typed_secret_rules(secret: Object) -> Iterator[Cause]:
+    type_, data = secret.get("type"), secret.get("data") or {}
+    wanted = _SECRET_KEYS.get(str(type_), ())
+    missing = [key for key in wanted if key not in data]
+    if type_ == "kubernetes.io/basic-auth" and len(missing) < len(wanted):
+        missing = []
+    for key in missing:
+        yield causes.required(f"data[{key}]")
+    if type_ == "kubernetes.io/service-account-token" and \
+            not (secret["metadata"].get("annotations") or {}).get(_ACCOUNT):
+        yield causes.required(f"metadata.annotations[{_ACCOUNT}]")
+    for key in wanted if str(type_).startswith("kubernetes.io/docker") else ():
+        if key in data and _is_base64(data[key]) and not _is_json(base64.b64decode(data[key])):
+            yield causes.invalid(f"data[{key}]", "<secret contents redacted>", "it is not JSON")
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _frozen(thing: Object, old: Object | None, fields: tuple[str, ...]) -> Iterator[Cause]:
@@ -93,28 +157,37 @@ def _endpoints_defaults(thing: Object) -> None:
             port.setdefault("protocol", "TCP")
 
 
-def _event_rules(event: Object, _old: Object | None) -> Iterator[Cause]:
-    about = (event.get("involvedObject") or {}).get("namespace") or ""
-    home = event["metadata"].get("namespace")
-    if about and about != home:
-        yield causes.invalid("involvedObject.namespace", about, "does not match event.namespace")
-
-
 def _lease_rules(lease: Object, _old: Object | None) -> Iterator[Cause]:
-    seconds = (lease.get("spec") or {}).get("leaseDurationSeconds")
+    spec = lease.get("spec") or {}
+    seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
         yield causes.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+    yield from checks.not_negative(spec, "spec", "leaseTransitions")
+
+
+def _node_rules(node: Object, old: Object | None) -> Iterator[Cause]:
+    spec = node.get("spec") or {}
+    taken = set()
+    for index, taint in enumerate(spec.get("taints") or ()):
+        path, key = f"spec.taints[{index}]", taint.get("key") or ""
+        yield from names.refused(f"{path}.key", key, names.qualified(key))
+        if not taint.get("effect"):
+            yield causes.required(f"{path}.effect")
+        else:
+            yield from checks.choice(taint["effect"], f"{path}.effect", pods.EFFECTS)
+        if (key, taint.get("effect")) in taken:
+            yield causes.duplicate(path, taint)
+        taken.add((key, taint.get("effect")))
+    was = ((old or {}).get("spec") or {}).get("podCIDR")
+    if was and spec.get("podCIDR") != was:
+        yield causes.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid")
 
 
 _POD_PARTS = (
     Subresource("binding", "Binding", ("create",)),
+    Subresource("ephemeralcontainers", "Pod", ("get", "patch", "update")),
     Subresource("eviction", "Eviction", ("create",), "policy", "v1"),
     Subresource("log", "Pod", ("get",)),
-)
-_EVENT_FIELDS = (
-    "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
-    "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",
-    "reportingComponent", "source", "type",
 )
 _POD_FIELDS = (
     "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
@@ -122,28 +195,29 @@ _POD_FIELDS = (
 )
 
 BUILT_IN: tuple[Kind, ...] = (
-    Kind(core.NAMESPACES, ("ns",), naming=names.label, status=True, answers_object=True,
-         subresources=(Subresource("finalize", "Namespace", ("update",)),), selectable=("status.phase",),
-         shape=shapes.NAMESPACE, begin=_namespace_begin, defaults=_namespace_defaults, carry=_namespace_carry,
-         ending=_namespace_ending, content_finalizers=True, columns=columns.NAMESPACE),
-    Kind(core.NODES, ("no",), status=True, keeps_status=True, selectable=("spec.unschedulable",), shape=shapes.NODE,
-         columns=columns.NODE),
-    Kind(core.PODS, ("po",), ("all",), status=True, generation=True, answers_object=True, subresources=_POD_PARTS,
-         selectable=_POD_FIELDS, shape=shapes.POD, begin=pods.begin, defaults=pods.defaults, rules=pods.rules,
-         grace=pods.grace, columns=columns.POD),
-    Kind(core.SERVICES, ("svc",), ("all",), naming=names.label_1035, status=True, answers_object=True,
-         selectable=("spec.clusterIP", "spec.type"), shape=shapes.SERVICE, begin=services.begin,
-         defaults=services.defaults, carry=services.keep_address, rules=services.rules, columns=columns.SERVICE),
-    Kind(core.ENDPOINTS, ("ep",), singular="endpoints", shape=shapes.ENDPOINTS, defaults=_endpoints_defaults,
-         list_kind="EndpointsList", columns=columns.ENDPOINTS),
-    Kind(core.CONFIG_MAPS, ("cm",), shape=shapes.CONFIG_MAP, rules=_config_map_rules, columns=columns.CONFIG_MAP),
-    Kind(core.SECRETS, selectable=("type",), shape=shapes.SECRET, defaults=_secret_defaults, rules=_secret_rules,
-         columns=columns.SECRET),
-    Kind(core.SERVICE_ACCOUNTS, ("sa",), shape=shapes.SERVICE_ACCOUNT, columns=columns.SERVICE_ACCOUNT),
-    Kind(core.EVENTS, ("ev",), selectable=_EVENT_FIELDS, shape=shapes.EVENT, rules=_event_rules,
-         columns=columns.EVENT),
-    Kind(core.LEASES, shape=shapes.LEASE, unconditional=False, rules=_lease_rules, columns=columns.LEASE),
+    row("v1", "namespaces", naming=names.label, answers_object=True,
+        parts=(Subresource("finalize", "Namespace", ("update",)),), selectable=("status.phase",),
+        shape=shapes.NAMESPACE, begin=_namespace_begin, defaults=_namespace_defaults, carry=_namespace_carry,
+        ending=_namespace_ending, content_finalizers=True, columns=columns.NAMESPACE),
+    row("v1", "nodes", keeps_status=True, selectable=("spec.unschedulable",), shape=shapes.NODE, rules=_node_rules,
+        columns=columns.NODE),
+    row("v1", "pods", generation=True, answers_object=True, parts=_POD_PARTS, selectable=_POD_FIELDS,
+        shape=shapes.POD, begin=pods.begin, defaults=pods.defaults, rules=pods.rules, grace=pods.grace,
+        columns=columns.POD),
+    row("v1", "services", naming=names.label_1035, answers_object=True, selectable=("spec.clusterIP", "spec.type"),
+        shape=shapes.SERVICE, begin=services.begin, defaults=services.defaults, carry=services.keep_address,
+        rules=services.rules, columns=columns.SERVICE),
+    row("v1", "endpoints", shape=shapes.ENDPOINTS, defaults=_endpoints_defaults, rules=network.endpoints_rules,
+        columns=columns.ENDPOINTS),
+    row("v1", "configmaps", shape=shapes.CONFIG_MAP, rules=_config_map_rules, columns=columns.CONFIG_MAP),
+    row("v1", "secrets", selectable=("type",), shape=shapes.SECRET, defaults=_secret_defaults, rules=_secret_rules,
+        columns=columns.SECRET),
+    row("v1", "serviceaccounts", answers_object=True, shape=shapes.SERVICE_ACCOUNT, columns=columns.SERVICE_ACCOUNT),
+    row("coordination.k8s.io/v1", "leases", shape=shapes.LEASE, unconditional=False, rules=_lease_rules,
+        columns=columns.LEASE),
     Kind(core.DEFINITIONS, ("crd", "crds"), ("api-extensions",), status=True, generation=True, unconditional=False,
          shape=shapes.DEFINITION, begin=definitions.begin, defaults=definitions.defaults, rules=definitions.rules,
          answers_object=True, ending=definitions.ending, columns=columns.DEFINITION),
+    *events.KINDS, *workloads.KINDS, *jobs.KINDS, *scaling.KINDS, *network.KINDS, *storage.KINDS, *quotas.KINDS,
+    *access.KINDS,
 )

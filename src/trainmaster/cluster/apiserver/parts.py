@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.api.meta import Json, Object, Resource, timestamp
-from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, lifecycle
+from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, labels, lifecycle
 from trainmaster.cluster.apiserver.bodies import as_object
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
@@ -95,8 +95,8 @@ def scale_of(kind: Kind, thing: Object) -> Object:
         raise failures.internal(f"the spec replicas field \".{'.'.join(kind.scale.spec)}\" does not exist")
     found, meta = _at(thing, kind.scale.status), thing["metadata"]
     status: Object = {"replicas": found if isinstance(found, int) else 0}
-    if isinstance(selector := _at(thing, kind.scale.selector), str) and kind.scale.selector:
-        status["selector"] = selector
+    if kind.scale.selector and (selector := _at(thing, kind.scale.selector)):
+        status["selector"] = selector if isinstance(selector, str) else labels.text(selector)
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     return {"kind": "Scale", "apiVersion": "autoscaling/v1",
             "metadata": {field: meta[field] for field in kept if field in meta},

@@ -14,19 +14,25 @@ RESTART_POLICIES = ("Always", "OnFailure", "Never")
 DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 PROTOCOLS = ("TCP", "UDP", "SCTP")
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 QOS_RESOURCES = ("cpu", "memory")
 GRACE = 30
 
 _CONTAINER_DEFAULTS: Object = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 _PROBE_DEFAULTS: Object = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+# What every pod spec gets, also that of a template; and what only a pod gets.
 _SPEC_DEFAULTS: Object = {
     "restartPolicy": "Always", "terminationGracePeriodSeconds": GRACE, "dnsPolicy": "ClusterFirst",
-    "serviceAccountName": "default", "schedulerName": "default-scheduler", "priority": 0, "enableServiceLinks": True,
+    "schedulerName": "default-scheduler",
+}
+_POD_DEFAULTS: Object = {
+    "serviceAccountName": "default", "priority": 0, "enableServiceLinks": True,
     "preemptionPolicy": "PreemptLowerPriority",
 }
 # Kinds of volume source that carry file modes: rw-r--r--.
 _WITH_MODES = ("configMap", "secret", "projected", "downwardAPI")
 _MODE = 0o644
+_TOKEN_SECONDS = 3600
 # How long a pod stays on a node that is not ready or cannot be reached, in seconds.
 _LINGER = 300
 _LINGERS_ON = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -51,23 +57,34 @@ def begin(pod: Object) -> None:
 
 def defaults(pod: Object) -> None:
     spec = pod.setdefault("spec", {})
-    for name, value in _SPEC_DEFAULTS.items():
+    for name, value in _POD_DEFAULTS.items():
         spec.setdefault(name, value)
-    spec.setdefault("securityContext", {})
+    spec_defaults(spec)
     for container in _containers(spec):
-        _container_defaults(container, host_network=bool(spec.get("hostNetwork")))
-    for volume in spec.get("volumes") or ():
-        _volume_defaults(volume)
+        resources = container.setdefault("resources", {})
+        if resources.get("limits"):
+            resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
     status = pod.get("status") or {}
     if "qosClass" not in status:
         pod["status"] = {**status, "qosClass": qos(spec)}      # a copy: the old object may share it
 
 
+def spec_defaults(spec: Object) -> None:
+    """What is filled in wherever a pod is described: in pods and in the templates of other kinds."""
+    for name, value in _SPEC_DEFAULTS.items():
+        spec.setdefault(name, value)
+    spec.setdefault("securityContext", {})
+    if spec.get("serviceAccountName"):
+        spec["serviceAccount"] = spec["serviceAccountName"]      # the old name of the same, kept in step
+    for container in (*_containers(spec), *(spec.get("ephemeralContainers") or ())):
+        container_defaults(container, host_network=bool(spec.get("hostNetwork")))
+    for volume in spec.get("volumes") or ():
+        _volume_defaults(volume)
+
+
 def rules(pod: Object, old: Object | None) -> Iterator[Cause]:
     spec = pod["spec"]
-    if not spec.get("containers"):
-        yield causes.required("spec.containers")
-    yield from _spec_rules(spec)
+    yield from spec_rules(spec, "spec")
     if old is not None:
         yield from _update_rules(spec, old.get("spec") or {})
 
@@ -101,14 +118,12 @@ def _containers(spec: Object) -> Iterable[Object]:
     return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
 
 
-def _container_defaults(container: Object, *, host_network: bool) -> None:
+def container_defaults(container: Object, *, host_network: bool) -> None:
     for name, value in _CONTAINER_DEFAULTS.items():
         container.setdefault(name, value)
     if "imagePullPolicy" not in container:
         container["imagePullPolicy"] = pull_policy(str(container.get("image") or ""))
-    resources = container.setdefault("resources", {})
-    if resources.get("limits"):
-        resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    container.setdefault("resources", {})
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
         if host_network and "containerPort" in port:
@@ -120,6 +135,8 @@ def _container_defaults(container: Object, *, host_network: bool) -> None:
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe):
             _probe_defaults(container[probe])
+    for moment in ("postStart", "preStop"):
+        _http_defaults((container.get("lifecycle") or {}).get(moment) or {})
 
 
 def pull_policy(image: str) -> str:
@@ -132,9 +149,15 @@ def pull_policy(image: str) -> str:
 def _probe_defaults(probe: Object) -> None:
     for name, value in _PROBE_DEFAULTS.items():
         probe.setdefault(name, value)
-    if probe.get("httpGet"):
-        probe["httpGet"].setdefault("path", "/")
-        probe["httpGet"].setdefault("scheme", "HTTP")
+    _http_defaults(probe)
+    if isinstance(probe.get("grpc"), dict):
+        probe["grpc"].setdefault("service", "")
+
+
+def _http_defaults(action: Object) -> None:
+    if action.get("httpGet"):
+        action["httpGet"].setdefault("path", "/")
+        action["httpGet"].setdefault("scheme", "HTTP")
 
 
 def _volume_defaults(volume: Object) -> None:
@@ -145,29 +168,42 @@ def _volume_defaults(volume: Object) -> None:
     for source in _WITH_MODES:
         if isinstance(volume.get(source), dict):
             volume[source].setdefault("defaultMode", _MODE)
+    projected = (volume.get("projected") or {}).get("sources") or []
+    for source in projected:
+        if source.get("serviceAccountToken"):
+            source["serviceAccountToken"].setdefault("expirationSeconds", _TOKEN_SECONDS)
+    for described in (volume, *projected):
+        for item in (described.get("downwardAPI") or {}).get("items") or ():
+            if item.get("fieldRef"):
+                item["fieldRef"].setdefault("apiVersion", "v1")
+    if claim := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"):
+        claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
 
-def _spec_rules(spec: Object) -> Iterator[Cause]:
+def spec_rules(spec: Object, path: str) -> Iterator[Cause]:
+    """The faults of a pod spec at `path`, also that of a template."""
+    if not spec.get("containers"):
+        yield causes.required(f"{path}.containers")
     for field, choices in (("restartPolicy", RESTART_POLICIES), ("dnsPolicy", DNS_POLICIES)):
         if spec.get(field) not in choices:
-            yield causes.unsupported(f"spec.{field}", spec.get(field), sorted(choices))
+            yield causes.unsupported(f"{path}.{field}", spec.get(field), sorted(choices))
     for field, rule in (("hostname", names.label), ("subdomain", names.label), ("nodeName", names.subdomain)):
         if spec.get(field):
-            yield from names.refused(f"spec.{field}", spec[field], rule(spec[field]))
+            yield from names.refused(f"{path}.{field}", spec[field], rule(spec[field]))
     if spec["terminationGracePeriodSeconds"] < 0:
-        yield causes.invalid("spec.terminationGracePeriodSeconds", spec["terminationGracePeriodSeconds"],
+        yield causes.invalid(f"{path}.terminationGracePeriodSeconds", spec["terminationGracePeriodSeconds"],
                              "must be greater than or equal to 0")
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
-        yield causes.invalid("spec.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
-    yield from names.labels(spec.get("nodeSelector") or {}, "spec.nodeSelector")
+        yield causes.invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
+    yield from names.labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     volumes = [str(volume.get("name") or "") for volume in spec.get("volumes") or ()]
-    yield from _names_of(spec.get("volumes") or (), "spec.volumes", set())
+    yield from _names_of(spec.get("volumes") or (), f"{path}.volumes", set())
     taken: set[str] = set()
     for field in ("containers", "initContainers"):
-        yield from _names_of(spec.get(field) or (), f"spec.{field}", taken)
+        yield from _names_of(spec.get(field) or (), f"{path}.{field}", taken)
         for index, container in enumerate(spec.get(field) or ()):
-            yield from _container_rules(container, f"spec.{field}[{index}]", volumes)
+            yield from _container_rules(container, f"{path}.{field}[{index}]", volumes)
 
 
 def _names_of(things: Iterable[Object], path: str, taken: set[str]) -> Iterator[Cause]:

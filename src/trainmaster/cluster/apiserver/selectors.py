@@ -72,6 +72,11 @@ class Selector:
         found = (thing.get("metadata") or {}).get("labels") or {}
         return all(term.holds(found) for term in self.labels) and all(term.holds(thing) for term in self.fields)
 
+    def renamed(self, names: Mapping[str, str]) -> "Selector":
+        """The same for objects whose fields are called otherwise."""
+        return Selector(self.labels, tuple(Term(names.get(term.field, term.field), term.value, term.equal)
+                                           for term in self.fields))
+
     def without_name(self) -> tuple[str, "Selector"]:
         """The one name that is asked for, if any, and the rest: a name can be looked up instead of searched."""
         wanted = {term.value for term in self.fields if term.field == NAME and term.equal}
@@ -147,6 +152,8 @@ def _event_source(thing: Object) -> str:
 
 _SHORTCUTS: dict[str, Callable[[Object], str]] = {
     "source": _event_source,
+    "status.successful": lambda thing: str((thing.get("status") or {}).get("succeeded") or 0),
+    "status.replicas": lambda thing: str((thing.get("status") or {}).get("replicas") or 0),
     "spec.unschedulable": _flag("spec.unschedulable"),
     "spec.hostNetwork": _flag("spec.hostNetwork"),
 }

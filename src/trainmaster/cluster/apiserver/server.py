@@ -87,7 +87,8 @@ class Call:
         return write_options(self.query, None if read is None else read.repeats)
 
     def selector(self) -> Selector:
-        return selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable)
+        found = selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable)
+        return found if self.kind.view is None else found.renamed(self.kind.view.fields)
 
 
 class ApiServer:

@@ -77,7 +77,8 @@ def _said(cell: Json, now: datetime) -> Json:
     if not cell.moment:
         return cell.other
     try:
-        seconds = (now - moment(cell.moment)).total_seconds()
+        end = moment(cell.until) if cell.until else now
+        seconds = (end - moment(cell.moment)).total_seconds()
     except (ValueError, OverflowError):
         return cell.other
     return f"{cell.before}{duration(seconds)}{cell.after}"

@@ -1,0 +1,99 @@
+"""Rules that many kinds share: not below zero, one of a few words, unchanged, a number or a percentage."""
+
+import ipaddress
+import re
+from collections.abc import Iterator, Sequence
+
+from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver import causes, names
+from trainmaster.cluster.apiserver.causes import Cause
+
+_PERCENT = re.compile(r"[0-9]+%", re.ASCII)
+NOT_A_PERCENTAGE = ("a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+                    "regex used for validation is '[0-9]+%')")
+DOMAIN_PATH = 'must be a domain-prefixed path (such as "acme.io/foo")'
+LARGEST_PORT = 65535
+IMMUTABLE = "field is immutable"
+NOT_AN_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
+
+def not_negative(thing: Object, path: str, *fields: str) -> Iterator[Cause]:
+    """Numbers that are there are zero or more."""
+    for field in fields:
+        value = thing.get(field)
+        if value is not None and value < 0:
+            yield causes.invalid(f"{path}.{field}" if path else field, value, "must be greater than or equal to 0")
+
+
+def choice(value: Json, path: str, choices: Sequence[str]) -> Iterator[Cause]:
+    """A word that is there is one of these."""
+    if value is not None and value not in choices:
+        yield causes.unsupported(path, value, choices)
+
+
+def unchanged(new: Json, old: Json, path: str) -> Iterator[Cause]:
+    if new != old:
+        yield causes.invalid(path, new, IMMUTABLE)
+
+
+def share(value: Json, path: str, *, most: bool = True) -> Iterator[Cause]:
+    """A number or a percentage; with `most`, of no more than all."""
+    if value is None:
+        return
+    if isinstance(value, str):
+        if not _PERCENT.fullmatch(value):
+            yield causes.invalid(path, value, NOT_A_PERCENTAGE)
+        elif most and int(value[:-1]) > 100:
+            yield causes.invalid(path, value, "must not be greater than 100%")
+    elif value < 0:
+        yield causes.invalid(path, value, "must be greater than or equal to 0")
+
+
+def is_none(value: Json) -> bool:
+    """A number or percentage of nothing."""
+    return value in (0, "0%")
+
+
+def port(value: Json, path: str) -> Iterator[Cause]:
+    """A port by its number or its name."""
+    if isinstance(value, str):
+        yield from names.refused(path, value, names.port_name(value))
+    elif value is not None and not 1 <= value <= LARGEST_PORT:
+        yield causes.invalid(path, value, f"must be between 1 and {LARGEST_PORT}, inclusive")
+
+
+def domain_path(value: str, path: str) -> Iterator[Cause]:
+    """`example.com/something`."""
+    domain, slash, rest = value.partition("/")
+    if not domain or not slash or not rest:
+        yield causes.invalid(path, value, DOMAIN_PATH)
+    else:
+        yield from names.refused(path, domain, names.subdomain(domain))
+
+
+def address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(value)
+    except ValueError:
+        return None
+
+
+def network(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(value, strict=False) if "/" in value else None
+    except ValueError:
+        return None
+
+
+def outside(value: str, path: str) -> Iterator[Cause]:
+    """An address that others can reach by it."""
+    found = address(value)
+    if found is None:
+        return
+    for is_so, said in (
+        (found.is_unspecified, "may not be unspecified (0.0.0.0 or ::)"),
+        (found.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        (found.is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+    ):
+        if is_so:
+            yield causes.invalid(path, value, said)

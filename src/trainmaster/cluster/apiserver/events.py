@@ -1,0 +1,87 @@
+"""Events, in the core group and in `events.k8s.io`: the same objects, stored once, under two sets of field names.
+
+The newer group asks for more of whoever creates an event through it, and lets nothing but the series change.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trainmaster.api import core
+from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver import causes, checks, columns, names, normal, shapes
+from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.kind import Column, Kind, View
+from trainmaster.cluster.apiserver.rows import row
+
+# How the newer group calls what the core group has; all other fields are called the same.
+NEW_NAMES = {
+    "involvedObject": "regarding", "message": "note", "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount", "reportingComponent": "reportingController",
+}
+_OLD_NAMES = {new: old for old, new in NEW_NAMES.items()}
+_FIELDS = (
+    "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+    "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",
+    "reportingComponent", "source", "type",
+)
+_NEW_FIELDS = {".".join((NEW_NAMES.get(field.split(".")[0], field.split(".")[0]), *field.split(".")[1:])): field
+               for field in _FIELDS if field != "source"}
+_LONGEST = {"action": 128, "reason": 128, "reportingInstance": 128, "note": 1024}
+_FIXED = ("regarding", "related", "reason", "action", "type", "reportingController", "reportingInstance", "note",
+          "eventTime")
+
+
+def to_new(event: Object) -> Object:
+    return {**{NEW_NAMES.get(field, field): value for field, value in event.items()},
+            "apiVersion": "events.k8s.io/v1", "kind": "Event"}
+
+
+def to_core(event: Object) -> Object:
+    found = {**{_OLD_NAMES.get(field, field): value for field, value in event.items()},
+             "apiVersion": "v1", "kind": "Event"}
+    _settle(found)
+    return found
+
+
+def _core_rules(event: Object, _old: Object | None) -> Iterator[Cause]:
+    about = (event.get("involvedObject") or {}).get("namespace") or ""
+    home = event["metadata"].get("namespace")
+    if about and about != home:
+        yield causes.invalid("involvedObject.namespace", about, "does not match event.namespace")
+
+
+def _new_rules(event: Object, old: Object | None) -> Iterator[Cause]:
+    if not event.get("eventTime"):
+        yield causes.required("eventTime")
+    controller = event.get("reportingController") or ""
+    if not controller:
+        yield causes.required("reportingController")
+    yield from names.refused("reportingController", controller, names.qualified(controller))
+    for field in ("reportingInstance", "action", "reason"):
+        if not event.get(field):
+            yield causes.required(field)
+    for field, most in _LONGEST.items():
+        if len(event.get(field) or "") > most:
+            yield causes.invalid(field, "", f"can have at most {most} characters")
+    if event.get("type") not in {"Normal", "Warning"}:
+        yield causes.invalid("type", "", f"has invalid value: {event.get('type') or ''}")
+    if old is not None:
+        for field in _FIXED:
+            yield from checks.unchanged(event.get(field), old.get(field), field)
+
+
+def _column(column: Column) -> Column:
+    def cell(event: Object) -> Json:
+        return column.value(to_core(event))
+
+    return replace(column, value=cell)
+
+
+_settle = normal.settle("v1", "Event")
+
+KINDS: tuple[Kind, ...] = (
+    row("v1", "events", selectable=_FIELDS, shape=shapes.EVENT, rules=_core_rules, columns=columns.EVENT),
+    row("events.k8s.io/v1", "events", selectable=tuple(_NEW_FIELDS), rules=_new_rules,
+        view=View(core.EVENTS, to_core, to_new, _NEW_FIELDS), columns=tuple(map(_column, columns.EVENT))),
+)

@@ -1,0 +1,285 @@
+"""Job and CronJob: pods that are meant to end.
+
+A job marks its pods with its own UID, so that two jobs never fight over one; the marks are made here, when the job is
+created, because the template must carry them before any controller sees it.
+"""
+
+import re
+import zoneinfo
+from collections.abc import Iterator
+
+from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver import causes, checks, labels, names, workload_columns
+from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.kind import Kind
+from trainmaster.cluster.apiserver.rows import row
+from trainmaster.cluster.apiserver.workloads import template_defaults, template_rules
+
+UID, NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
+OLD_UID, OLD_NAME = "controller-uid", "job-name"
+_UNMATCHED = "`selector` does not match template `labels`"
+_NO_LIMIT = 2**31 - 1
+_MODES = ("NonIndexed", "Indexed")
+_ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
+# A cron job's jobs are called after it, with eleven more letters.
+_LONGEST_CRON_NAME = 52
+_FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+# What a suspended job may change in its template before it starts: where its pods go, and what they are labelled with.
+_SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+
+
+def _begin(job: Object) -> None:
+    """Give the job the selector of its own pods, unless the user took that over."""
+    spec = job.setdefault("spec", {})
+    if spec.get("manualSelector"):
+        return
+    meta = spec.setdefault("template", {}).setdefault("metadata", {})
+    uid, name = job["metadata"]["uid"], job["metadata"].get("name", "")
+    meta["labels"] = {**(meta.get("labels") or {}), UID: uid, NAME: name, OLD_UID: uid, OLD_NAME: name}
+    spec.setdefault("selector", {}).setdefault("matchLabels", {})[UID] = uid
+
+
+def _spec_defaults(spec: Object) -> None:
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = spec["parallelism"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", _NO_LIMIT if spec.get("backoffLimitPerIndex") is not None else 6)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
+    template_defaults(spec.setdefault("template", {}))
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            pattern.setdefault("status", "True")
+
+
+def _defaults(job: Object) -> None:
+    spec = job.setdefault("spec", {})
+    _spec_defaults(spec)
+    found = (spec["template"].get("metadata") or {}).get("labels")
+    if found and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = dict(found)
+
+
+def _rules(job: Object, old: Object | None) -> Iterator[Cause]:
+    spec = job["spec"]
+    selector, template = spec.get("selector"), spec["template"]
+    if selector is None:
+        yield causes.required("spec.selector")
+    else:
+        yield from labels.rules(selector, "spec.selector")
+        if not spec["manualSelector"] and selector.get("matchLabels") != {UID: job["metadata"]["uid"]}:
+            yield causes.invalid("spec.selector", selector, "`selector` not auto-generated")
+    yield from spec_rules(spec, "spec")
+    found = (template.get("metadata") or {}).get("labels") or {}
+    if selector is not None and not labels.holds(selector, found):
+        yield causes.invalid("spec.template.metadata.labels", found, _UNMATCHED)
+    if old is not None:
+        yield from _update_rules(spec, old["spec"], job)
+
+
+def spec_rules(spec: Object, path: str) -> Iterator[Cause]:
+    yield from checks.not_negative(spec, path, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
+                                   "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes")
+    indexed = spec.get("completionMode") == "Indexed"
+    if spec.get("managedBy") is not None:
+        yield from checks.domain_path(spec["managedBy"], f"{path}.managedBy")
+    yield from checks.choice(spec.get("completionMode"), f"{path}.completionMode", _MODES)
+    yield from checks.choice(spec.get("podReplacementPolicy"), f"{path}.podReplacementPolicy",
+                             ("Failed", "TerminatingOrFailed"))
+    if not indexed and spec.get("backoffLimitPerIndex") is not None:
+        yield causes.invalid(f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"],
+                             "requires indexed completion mode")
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        yield causes.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    if spec.get("successPolicy") and not indexed:
+        yield causes.invalid(f"{path}.successPolicy", _go_success(spec["successPolicy"]),
+                             "requires indexed completion mode")
+    yield from template_rules(spec["template"], f"{path}.template")
+    restart = (spec["template"].get("spec") or {}).get("restartPolicy")
+    if restart == "Always":
+        yield causes.required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+    elif spec.get("podFailurePolicy") is not None and restart != "Never":
+        yield causes.invalid(f"{path}.template.spec.restartPolicy", restart,
+                             'only "Never" is supported when podFailurePolicy is specified')
+    yield from _failure_policy_rules(spec, f"{path}.podFailurePolicy")
+
+
+def _go_success(policy: Object) -> Object:
+    """A success policy as Go names its fields: the one form in which Kubernetes quotes it."""
+    return {"Rules": [{"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
+                      for rule in policy.get("rules") or ()]}
+
+
+def _failure_policy_rules(spec: Object, path: str) -> Iterator[Cause]:
+    pod = spec["template"].get("spec") or {}
+    known = {each.get("name") for each in [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]}
+    for index, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
+        at = f"{path}.rules[{index}]"
+        action, codes, conditions = rule.get("action"), rule.get("onExitCodes"), rule.get("onPodConditions")
+        if not action:
+            yield causes.required(f"{at}.action", 'valid values: "Count", "FailIndex", "FailJob", "Ignore"')
+        else:
+            yield from checks.choice(action, f"{at}.action", _ACTIONS)
+        if action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
+            yield causes.invalid(f"{at}.action", action, "requires the backoffLimitPerIndex to be set")
+        if codes and conditions:
+            yield _bare(at, "specifying both OnExitCodes and OnPodConditions is not supported")
+        elif not codes and not conditions:
+            yield _bare(at, "specifying one of OnExitCodes and OnPodConditions is required")
+        if codes:
+            yield from _exit_code_rules(codes, f"{at}.onExitCodes", known)
+
+
+def _bare(path: str, said: str) -> Cause:
+    return Cause(path, "FieldValueInvalid", f"Invalid value: {said}")
+
+
+def _exit_code_rules(codes: Object, path: str, known: set[Json]) -> Iterator[Cause]:
+    yield from checks.choice(codes.get("operator"), f"{path}.operator", ("In", "NotIn"))
+    if codes.get("containerName") is not None and codes["containerName"] not in known:
+        yield causes.invalid(f"{path}.containerName", codes["containerName"],
+                             "must be one of the container or initContainer names in the pod template")
+    values = codes.get("values") or []
+    if not values:
+        yield causes.invalid(f"{path}.values", [], "at least one value is required")
+    for index, value in enumerate(values):
+        if codes.get("operator") == "In" and value == 0:
+            yield causes.invalid(f"{path}.values[{index}]", 0, "must not be 0 for the In operator")
+        if value in values[:index]:
+            yield causes.duplicate(f"{path}.values[{index}]", value)
+    if values != sorted(values):
+        yield causes.invalid(f"{path}.values", values, "must be ordered")
+
+
+def _update_rules(spec: Object, old: Object, job: Object) -> Iterator[Cause]:
+    if spec.get("completions") != old.get("completions") and not _resized(spec, old):
+        yield causes.invalid("spec.completions", spec.get("completions"), checks.IMMUTABLE)
+    yield from checks.unchanged(spec.get("selector"), old.get("selector"), "spec.selector")
+    started = (job.get("status") or {}).get("startTime")
+    if _fixed_template(spec, old, loose=bool(old.get("suspend")) and not started) != old["template"]:
+        yield causes.invalid("spec.template", spec["template"], checks.IMMUTABLE)
+    for field in _FIXED:
+        yield from checks.unchanged(spec.get(field), old.get(field), f"spec.{field}")
+
+
+def _resized(spec: Object, old: Object) -> bool:
+    """An indexed job may grow or shrink while completions and parallelism stay the same number."""
+    return (spec.get("completionMode") == "Indexed" and old.get("completions") == old.get("parallelism")
+            and spec.get("completions") is not None and spec.get("completions") == spec.get("parallelism"))
+
+
+def _fixed_template(spec: Object, old: Object, *, loose: bool) -> Object:
+    """The new template with whatever may change put back."""
+    template = spec["template"]
+    if not loose:
+        return dict(template)
+    was = old["template"]
+    pod = {**template["spec"], **{field: (was.get("spec") or {}).get(field) for field in _SCHEDULING}}
+    kept = {field: value for field, value in pod.items() if field not in _SCHEDULING or value is not None}
+    return {**template, "metadata": was.get("metadata"), "spec": kept}
+
+
+def _cron_defaults(cron: Object) -> None:
+    spec = cron.setdefault("spec", {})
+    spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or "Allow"
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    job = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
+    template_defaults(job.setdefault("template", {}))
+
+
+def _cron_rules(cron: Object, old: Object | None) -> Iterator[Cause]:
+    spec, name = cron["spec"], cron["metadata"].get("name", "")
+    if old is None and len(name) > _LONGEST_CRON_NAME:
+        yield causes.invalid("metadata.name", name, f"must be no more than {_LONGEST_CRON_NAME} characters")
+    yield from _schedule_rules(str(spec.get("schedule") or ""), spec.get("timeZone"))
+    yield from checks.not_negative(spec, "spec", "startingDeadlineSeconds")
+    yield from checks.choice(spec["concurrencyPolicy"], "spec.concurrencyPolicy", ("Allow", "Forbid", "Replace"))
+    job = spec["jobTemplate"]["spec"]
+    yield from spec_rules(job, "spec.jobTemplate.spec")
+    if job.get("manualSelector"):
+        yield causes.unsupported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
+    yield from checks.not_negative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+
+
+def _schedule_rules(schedule: str, zone: Json) -> Iterator[Cause]:
+    if not schedule:
+        yield causes.required("spec.schedule")
+    elif "TZ" in schedule:
+        yield causes.invalid("spec.schedule", schedule,
+                             "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+    elif said := schedule_fault(schedule):
+        yield causes.invalid("spec.schedule", schedule, said)
+    if zone is None:
+        return
+    if not zone:
+        yield causes.invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string")
+    elif zone == "Local":
+        yield causes.invalid("spec.timeZone", zone,
+                             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
+    elif zone not in _zones():
+        yield causes.invalid("spec.timeZone", zone, f"unknown time zone {zone}")
+
+
+def _zones() -> set[str]:
+    return zoneinfo.available_timezones()
+
+
+_WORDS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
+_MONTHS = {name: str(at) for at, name in enumerate(
+    ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1)}
+_DAYS = {name: str(at) for at, name in enumerate(("sun", "mon", "tue", "wed", "thu", "fri", "sat"))}
+_PARTS: tuple[tuple[int, int, dict[str, str]], ...] = (
+    (0, 59, {}), (0, 23, {}), (1, 31, {}), (1, 12, _MONTHS), (0, 6, _DAYS))
+
+
+def schedule_fault(schedule: str) -> str:
+    """Why a schedule cannot be followed, or the empty string."""
+    if schedule in _WORDS or re.fullmatch(r"@every (\d+(\.\d+)?(h|m|s|ms))+", schedule):
+        return ""
+    if schedule.startswith("@"):
+        return f"unrecognized descriptor: {schedule}"
+    parts = schedule.split()
+    if len(parts) != len(_PARTS):
+        return f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]"
+    for part, (least, most, words) in zip(parts, _PARTS, strict=True):
+        for each in part.split(","):
+            if said := _range_fault(each, least, most, words):
+                return said
+    return ""
+
+
+def _range_fault(text: str, least: int, most: int, words: dict[str, str]) -> str:
+    span, slash, step = text.partition("/")
+    start, dash, end = span.partition("-")
+    figures = []
+    for figure in (start, *((end,) if dash else ()), *((step,) if slash else ())):
+        figure = words.get(figure.lower(), figure)
+        if figure in {"*", "?"} and figure is not step:
+            continue
+        if not (figure.isascii() and figure.isdigit()):
+            return f"failed to parse int from {figure}: strconv.Atoi: parsing \"{figure}\": invalid syntax"
+        figures.append(int(figure))
+    if slash and not figures[-1]:
+        return f"step of range should be a positive number: {text}"
+    bounds = figures[:-1] if slash else figures
+    if not bounds:
+        return ""
+    if bounds[0] < least:
+        return f"beginning of range ({bounds[0]}) below minimum ({least}): {text}"
+    if bounds[-1] > most:
+        return f"end of range ({bounds[-1]}) above maximum ({most}): {text}"
+    if bounds[0] > bounds[-1]:
+        return f"beginning of range ({bounds[0]}) beyond end of range ({bounds[-1]}): {text}"
+    return ""
+
+
+KINDS: tuple[Kind, ...] = (
+    row("batch/v1", "jobs", generation=True, begin=_begin, defaults=_defaults, rules=_rules,
+        selectable=("status.successful",), columns=workload_columns.JOB),
+    row("batch/v1", "cronjobs", generation=True, naming=names.subdomain, defaults=_cron_defaults, rules=_cron_rules,
+        columns=workload_columns.CRON_JOB),
+)

@@ -1,0 +1,160 @@
+"""The form in which Kubernetes writes an object down, whatever form it was sent in.
+
+A real server decodes into Go types and encodes again. On that way zeros vanish or appear (`paused: false` is gone,
+`status: {}` and `replicas: 0` come), empty lists fall away, and quantities get their canonical text (`0.5` is `500m`,
+`1024Mi` is `1Gi`). Clients compare what they sent with what they read, so the form is part of the API. The table of
+types says for each field what Go does with its zero (`builtin.Zero`); each type becomes a list of small steps when it
+is first met. Doing this per kind by hand was rejected: it is the same in every kind, and easy to forget in one.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import TypeAlias
+
+from trainmaster.api import quantity
+from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver import builtin
+from trainmaster.cluster.apiserver.builtin import Field, Many, Zero
+
+Step: TypeAlias = Callable[[Json], Json]
+
+_ZEROS: dict[str, Json] = {
+    "string": "", "bool": False, "int32": 0, "int64": 0, "double": 0, "quantity": "0", "int-or-string": 0, "bytes": "",
+}
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E")
+_SMALL = ("n", "u", "m")
+
+
+@cache
+def of_type(name: str) -> "Normal":
+    return Normal(name)
+
+
+class Normal:
+    """Brings an object of one type into its normal form, in place. Values of a wrong type stay as they are."""
+
+    __slots__ = ("_always", "_name", "_steps")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._steps: dict[str, tuple[Step | None, Json, bool]] | None = None    # filled late: types contain themselves
+        self._always: list[tuple[str, Json, Step | None]] = []
+
+    def __call__(self, thing: Json) -> Json:
+        if not isinstance(thing, dict):
+            return thing
+        if self._steps is None:
+            self._compile()
+        assert self._steps is not None
+        gone = []
+        for name, value in thing.items():
+            known = self._steps.get(name)
+            if known is None:
+                continue
+            step, zero, dropped = known
+            if value is None and dropped:
+                gone.append(name)
+                continue
+            if step is not None and value is not None:
+                value = thing[name] = step(value)
+            if dropped and (value == zero and type(value) is type(zero)):
+                gone.append(name)
+        for name in gone:
+            del thing[name]
+        for name, zero, step in self._always:
+            if thing.get(name) is None and (name not in thing or zero is not None):
+                thing[name] = step({}) if step is not None else zero
+        return thing
+
+    def _compile(self) -> None:
+        steps = {}
+        for field in builtin.type_named(self._name).fields.values():
+            steps[field.name] = (_step(field), _zero(field), _is_dropped(field))
+            if field.zero is Zero.NULL:
+                self._always.append((field.name, None, None))
+            elif field.zero is Zero.ALWAYS:
+                is_object = bool(field.type_name) and field.many is Many.ONE
+                zero = field.default if field.default is not None else _zero(field)
+                self._always.append((field.name, zero, of_type(field.type_name) if is_object else None))
+        self._steps = steps
+
+
+def _is_dropped(field: Field) -> bool:
+    """Whether a zero that was sent is left out: always for `omitempty` values, and for empty lists and maps."""
+    return field.zero is Zero.OMIT or (field.zero is Zero.AS_SENT and field.many is not Many.ONE)
+
+
+def _zero(field: Field) -> Json:
+    match field.many:
+        case Many.LIST:
+            return []
+        case Many.MAP:
+            return {}
+        case _:
+            return {} if field.type_name else _ZEROS.get(field.word)
+
+
+def _step(field: Field) -> Step | None:
+    one: Step | None = of_type(field.type_name) if field.type_name else canonical if field.word == "quantity" else None
+    if one is None:
+        return None
+    if field.many is Many.LIST:
+        return lambda value: [one(item) for item in value] if isinstance(value, list) else value
+    if field.many is Many.MAP:
+        return lambda value: {key: one(item) for key, item in value.items()} if isinstance(value, dict) else value
+    return one
+
+
+def canonical(value: Json) -> Json:
+    """The text Kubernetes writes for a quantity; what is none stays."""
+    return _canonical(str(value)) if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    try:
+        amount = quantity.parse(text)
+    except ValueError:
+        return text
+    number = amount * 10**9
+    nanos = math.ceil(number) if number >= 0 else math.floor(number)     # away from zero, as Go rounds
+    if text.endswith("i") and abs(amount) >= 1024:
+        if nanos % 10**9:
+            return _scaled(nanos, 1000, _SMALL)
+        return _scaled(nanos // 10**9, 1024, _BINARY)
+    sign = next((each for each in text if each in "eE"), "")
+    if sign and not text.endswith(("E", "Ei")):
+        return _exponent(nanos)
+    if nanos % 10**9:
+        return _scaled(nanos, 1000, _SMALL)
+    return _scaled(nanos // 10**9, 1000, _DECIMAL)
+
+
+def _scaled(number: int, base: int, suffixes: tuple[str, ...]) -> str:
+    at = 0
+    while number and number % base == 0 and at < len(suffixes) - 1:
+        number, at = number // base, at + 1
+    return f"{number}{suffixes[at]}"
+
+
+def _exponent(nanos: int) -> str:
+    number, power = nanos, -9
+    while number and number % 1000 == 0:
+        number, power = number // 1000, power + 3
+    return f"{number}e{power}" if number and power else str(number)
+
+
+def settle(api_version: str, kind: str) -> Callable[[Object], None]:
+    """The step for a whole object of a built-in kind, for `Kind.settle`."""
+    found: list[Normal] = []
+
+    def apply(thing: Object) -> None:
+        if not found:
+            type_ = builtin.shape_of(api_version, kind)
+            assert type_ is not None, f"{kind} in {api_version} has no type"
+            found.append(of_type(type_.name))
+        found[0](thing)
+
+    return apply

@@ -1,0 +1,236 @@
+"""HorizontalPodAutoscaler in both versions, and PodDisruptionBudget.
+
+A scaler is stored in v2. Seen through v1, its first CPU metric is a number of its own, and what v1 has no field for
+travels in annotations, so that a client of the old version can write back what it read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import orjson
+
+from trainmaster.api.meta import Json, Object, Resource
+from trainmaster.cluster.apiserver import causes, checks, labels, workload_columns
+from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.kind import Column, Kind, View
+from trainmaster.cluster.apiserver.rows import row
+
+_STORED = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+_METRICS = ("ContainerResource", "External", "Object", "Pods", "Resource")
+_WINDOW = 3600
+_ASIDE = "autoscaling.alpha.kubernetes.io/"
+_CPU_PERCENT = 80
+_UP: list[Object] = [{"type": "Pods", "value": 4, "periodSeconds": 15},
+                     {"type": "Percent", "value": 100, "periodSeconds": 15}]
+_DOWN: list[Object] = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
+
+
+def _defaults(scaler: Object) -> None:
+    spec = scaler.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    if not spec.get("metrics"):
+        spec["metrics"] = [_cpu(_CPU_PERCENT)]
+    behavior = spec.get("behavior")
+    if behavior is None:
+        return
+    for direction, policies in (("scaleUp", _UP), ("scaleDown", _DOWN)):
+        rules = behavior.setdefault(direction, {})
+        rules.setdefault("selectPolicy", "Max")
+        if not rules.get("policies"):
+            rules["policies"] = [dict(policy) for policy in policies]
+    behavior["scaleUp"].setdefault("stabilizationWindowSeconds", 0)
+
+
+def _cpu(percent: int) -> Object:
+    return {"type": "Resource", "resource": {"name": "cpu", "target": {
+        "type": "Utilization", "averageUtilization": percent}}}
+
+
+def _rules(scaler: Object, _old: Object | None) -> Iterator[Cause]:
+    spec = scaler["spec"]
+    least, most = spec["minReplicas"], spec.get("maxReplicas") or 0
+    if least < 1:
+        yield causes.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+    if most < 1:
+        yield causes.required("spec.maxReplicas", "must be set and greater than 0")
+    if least is not None and most < least:
+        yield causes.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    yield from _target_rules(spec.get("scaleTargetRef") or {})
+    for index, metric in enumerate(spec["metrics"]):
+        yield from _metric_rules(metric, f"spec.metrics[{index}]")
+    if not least and not any(metric.get("type") in {"Object", "External"} for metric in spec["metrics"]):
+        yield causes.forbidden("spec.metrics", "must specify at least one Object or External metric to support "
+                               "scaling to zero replicas")
+    for direction in ("scaleUp", "scaleDown"):
+        yield from _direction_rules((spec.get("behavior") or {}).get(direction), f"spec.behavior.{direction}")
+
+
+def _target_rules(about: Object) -> Iterator[Cause]:
+    for field in ("kind", "name"):
+        if not about.get(field):
+            yield causes.required(f"spec.scaleTargetRef.{field}")
+    version = about.get("apiVersion") or ""
+    if not version:
+        yield causes.invalid("spec.scaleTargetRef.apiVersion", "", "apiVersion must specify API group")
+
+
+def _metric_rules(metric: Object, path: str) -> Iterator[Cause]:
+    type_ = str(metric.get("type") or "")
+    if not type_:
+        yield causes.required(f"{path}.type", "must specify a metric source type")
+        return
+    if type_ not in _METRICS:
+        yield causes.unsupported(f"{path}.type", type_, _METRICS)
+        return
+    field = type_[:1].lower() + type_[1:]
+    part = metric.get(field)
+    if part is None:
+        yield causes.required(f"{path}.{field}", "must populate information for the given metric source")
+        return
+    target = part.get("target") or {}
+    if field in {"resource", "containerResource"}:
+        if not part.get("name"):
+            yield causes.required(f"{path}.{field}.name", "must specify a resource name")
+        if target.get("averageUtilization") is None and target.get("averageValue") is None:
+            yield causes.required(f"{path}.{field}.target.averageUtilization",
+                                  "must set either a target raw value or a target utilization")
+    yield from checks.choice(target.get("type") or "", f"{path}.{field}.target.type",
+                             ("Utilization", "Value", "AverageValue"))
+
+
+def _direction_rules(rules: Json, path: str) -> Iterator[Cause]:
+    if rules is None:
+        return
+    window = rules.get("stabilizationWindowSeconds")
+    yield from checks.not_negative(rules, path, "stabilizationWindowSeconds")
+    if window is not None and window > _WINDOW:
+        yield causes.invalid(f"{path}.stabilizationWindowSeconds", window, f"must be less than or equal to {_WINDOW}")
+    yield from checks.choice(rules.get("selectPolicy"), f"{path}.selectPolicy", ("Disabled", "Max", "Min"))
+    for index, policy in enumerate(rules.get("policies") or ()):
+        at = f"{path}.policies[{index}]"
+        yield from checks.choice(policy.get("type"), f"{at}.type", ("Percent", "Pods"))
+        for field in ("value", "periodSeconds"):
+            if (policy.get(field) or 0) <= 0:
+                yield causes.invalid(f"{at}.{field}", policy.get(field) or 0, "must be greater than zero")
+
+
+def _is_cpu_percent(metric: Object) -> bool:
+    part = metric.get("resource") or {}
+    return metric.get("type") == "Resource" and part.get("name") == "cpu" \
+        and (part.get("target") or {}).get("averageUtilization") is not None
+
+
+def from_v1(scaler: Object) -> Object:
+    """A scaler as v2 stores it."""
+    spec, meta = dict(scaler.get("spec") or {}), dict(scaler["metadata"])
+    aside = {key.removeprefix(_ASIDE): value for key, value in (meta.get("annotations") or {}).items()
+             if key.startswith(_ASIDE)}
+    percent = spec.pop("targetCPUUtilizationPercentage", None)
+    metrics: list[Object] = _read(aside.get("metrics")) or []
+    if percent is not None:
+        metrics = [_cpu(percent), *metrics]
+    if metrics:
+        spec["metrics"] = metrics
+    if (behavior := _read(aside.get("behavior"))) is not None:
+        spec["behavior"] = behavior
+    status = dict(scaler.get("status") or {})
+    seen = status.pop("currentCPUUtilizationPercentage", None)
+    current: list[Object] = _read(aside.get("current-metrics")) or []
+    if seen is not None:
+        current = [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": seen}}}, *current]
+    if current:
+        status["currentMetrics"] = current
+    if (conditions := _read(aside.get("conditions"))) is not None:
+        status["conditions"] = conditions
+    result = {**scaler, "metadata": _annotated(meta, {}), "spec": spec}
+    if "status" in scaler or status:
+        result["status"] = {"desiredReplicas": 0, "currentMetrics": None, **status}
+    return result
+
+
+def to_v1(scaler: Object) -> Object:
+    """A stored scaler as v1 shows it."""
+    spec, status = dict(scaler.get("spec") or {}), dict(scaler.get("status") or {})
+    aside: Object = {}
+    rest = []
+    for metric in spec.pop("metrics", None) or ():
+        if _is_cpu_percent(metric) and "targetCPUUtilizationPercentage" not in spec:
+            spec["targetCPUUtilizationPercentage"] = metric["resource"]["target"]["averageUtilization"]
+        else:
+            rest.append(metric)
+    others = []
+    for metric in status.pop("currentMetrics", None) or ():
+        seen = ((metric.get("resource") or {}).get("current") or {}).get("averageUtilization")
+        if seen is not None and metric["resource"].get("name") == "cpu":
+            status["currentCPUUtilizationPercentage"] = seen
+        else:
+            others.append(metric)
+    for name, found in (("metrics", rest), ("behavior", spec.pop("behavior", None)), ("current-metrics", others),
+                        ("conditions", status.pop("conditions", None))):
+        if found:
+            aside[_ASIDE + name] = orjson.dumps(found).decode()
+    return {**scaler, "apiVersion": "autoscaling/v1", "metadata": _annotated(scaler["metadata"], aside), "spec": spec,
+            "status": {"currentReplicas": 0, "desiredReplicas": 0, **status}}
+
+
+def _annotated(meta: Object, aside: Object) -> Object:
+    kept = {key: value for key, value in (meta.get("annotations") or {}).items() if not key.startswith(_ASIDE)}
+    result = {**meta, "annotations": {**kept, **aside}}
+    if not result["annotations"]:
+        del result["annotations"]
+    return result
+
+
+def _read(text: Json) -> Json:
+    try:
+        return orjson.loads(text) if isinstance(text, str) else None
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _old_defaults(scaler: Object) -> None:
+    (scaler.setdefault("spec", {})).setdefault("minReplicas", 1)
+
+
+def _old_rules(scaler: Object, old: Object | None) -> Iterator[Cause]:
+    newer = from_v1(scaler)
+    _defaults(newer)
+    yield from _rules(newer, old)
+
+
+def _stored_from_v1(scaler: Object) -> Object:
+    newer = from_v1(scaler)
+    _defaults(newer)
+    return newer
+
+
+def _column(column: Column) -> Column:
+    """The same cell for an object in v1."""
+    def cell(scaler: Object) -> Json:
+        return column.value(from_v1(scaler))
+
+    return replace(column, value=cell)
+
+
+def _budget_rules(budget: Object, _old: Object | None) -> Iterator[Cause]:
+    spec = budget.get("spec") or {}
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    if least is not None and most is not None:
+        told = {"MinAvailable": least, "Selector": spec.get("selector"), "MaxUnavailable": most,
+                "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy")}
+        yield causes.invalid("spec", told, "minAvailable and maxUnavailable cannot be both set")
+    for field in ("minAvailable", "maxUnavailable"):
+        yield from checks.share(spec.get(field), f"spec.{field}")
+    yield from labels.rules(spec.get("selector") or {}, "spec.selector")
+    yield from checks.choice(spec.get("unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy",
+                             ("AlwaysAllow", "IfHealthyBudget"))
+
+
+KINDS: tuple[Kind, ...] = (
+    row("autoscaling/v2", "horizontalpodautoscalers", defaults=_defaults, rules=_rules,
+        columns=workload_columns.SCALER),
+    row("autoscaling/v1", "horizontalpodautoscalers", defaults=_old_defaults, rules=_old_rules,
+        view=View(_STORED, _stored_from_v1, to_v1),
+        columns=tuple(map(_column, workload_columns.SCALER))),
+    row("policy/v1", "poddisruptionbudgets", generation=True, rules=_budget_rules, columns=workload_columns.BUDGET),
+)

@@ -1,0 +1,277 @@
+"""Volumes and where they come from: PersistentVolume, PersistentVolumeClaim, StorageClass, and the kinds of drivers.
+
+A claim in use and a volume in use must not vanish under a pod: both are born with a finalizer. A volume nobody is bound
+to gives its own up the moment it is deleted; who lets a claim go is the controller that knows the pods.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from trainmaster.api import quantity
+from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver import causes, checks, labels, names, other_columns
+from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.kind import Kind
+from trainmaster.cluster.apiserver.rows import row
+
+CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
+_ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_MODES = ("Block", "Filesystem")
+_SOURCES = (
+    "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flexVolume", "flocker",
+    "gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk", "portworxVolume",
+    "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume",
+)
+_SPEC_STAYS = ("spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "
+               "claims")
+_LIVES = ("Persistent", "Ephemeral")
+_LONGEST_NODE_ID = 256
+
+
+def _protected(thing: Object, finalizer: str) -> None:
+    found = thing["metadata"].setdefault("finalizers", [])
+    if finalizer not in found:
+        found.append(finalizer)
+
+
+def _access_rules(modes: Json, path: str) -> Iterator[Cause]:
+    for mode in modes or ():
+        yield from checks.choice(mode, path, _ACCESS)
+    if "ReadWriteOncePod" in (modes or ()) and len(modes) > 1:
+        yield causes.forbidden(path, "may not use ReadWriteOncePod with other access modes")
+
+
+def _volume_begin(volume: Object) -> None:
+    volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": volume["metadata"]["creationTimestamp"]}
+    _protected(volume, VOLUME_PROTECTION)
+
+
+def _volume_defaults(volume: Object) -> None:
+    spec = volume.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+    if isinstance(spec.get("hostPath"), dict):
+        spec["hostPath"].setdefault("type", "")
+
+
+def _volume_ending(volume: Object, _now: datetime) -> Object:
+    """A volume that no claim holds needs no protection."""
+    if (volume.get("status") or {}).get("phase") == "Bound":
+        return volume
+    return _without(volume, VOLUME_PROTECTION)
+
+
+def _without(thing: Object, finalizer: str) -> Object:
+    left = [each for each in thing["metadata"].get("finalizers") or () if each != finalizer]
+    meta = {**thing["metadata"], "finalizers": left}
+    if not left:
+        del meta["finalizers"]
+    return {**thing, "metadata": meta}
+
+
+def _volume_rules(volume: Object, old: Object | None) -> Iterator[Cause]:
+    spec = volume["spec"]
+    yield from _capacity_rules(spec.get("capacity"))
+    if not spec.get("accessModes"):
+        yield causes.required("spec.accessModes")
+    yield from _access_rules(spec.get("accessModes"), "spec.accessModes")
+    sources = [source for source in _SOURCES if spec.get(source) is not None]
+    if not sources:
+        yield causes.required("spec", "must specify a volume type")
+    for source in _later(sources):
+        yield causes.forbidden(f"spec.{source}", "may not specify more than 1 volume type")
+    yield from _path_rules(spec)
+    yield from checks.choice(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy",
+                             ("Delete", "Recycle", "Retain"))
+    if spec.get("storageClassName"):
+        yield from names.refused("spec.storageClassName", spec["storageClassName"],
+                                 names.subdomain(spec["storageClassName"]))
+    yield from checks.choice(spec["volumeMode"], "spec.volumeMode", _MODES)
+    if old is not None:
+        was = old["spec"]
+        if {source: spec.get(source) for source in _SOURCES} != {source: was.get(source) for source in _SOURCES}:
+            yield causes.forbidden("spec.persistentvolumesource",
+                                   "spec.persistentvolumesource is immutable after creation")
+        yield from checks.unchanged(spec["volumeMode"], was.get("volumeMode"), "volumeMode")
+
+
+def _later(sources: list[str]) -> list[str]:
+    """All but the one that Kubernetes looks at first."""
+    order = ["hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs"]
+    return sorted(sources, key=lambda source: order.index(source) if source in order else len(order))[1:]
+
+
+def _capacity_rules(capacity: Json) -> Iterator[Cause]:
+    if not capacity:
+        yield causes.required("spec.capacity")
+    if list(capacity or ()) != ["storage"]:
+        yield causes.unsupported("spec.capacity", capacity, ("storage",))
+    for name, amount in (capacity or {}).items():
+        if quantity.parse(amount) <= 0:
+            yield causes.invalid(f"spec.capacity[{name}]", str(amount), "must be greater than zero")
+
+
+def _path_rules(spec: Object) -> Iterator[Cause]:
+    for source in ("hostPath", "local"):
+        path = (spec.get(source) or {}).get("path")
+        if spec.get(source) is None:
+            continue
+        if not path:
+            yield causes.required(f"spec.{source}.path")
+        elif ".." in path.split("/"):
+            yield causes.invalid(f"spec.{source}.path", path, "must not contain '..'")
+    if spec.get("local") is not None and not spec.get("nodeAffinity"):
+        yield causes.required("spec.nodeAffinity", "Local volume requires node affinity")
+
+
+def _claim_begin(claim: Object) -> None:
+    claim["status"] = {"phase": "Pending"}
+    _protected(claim, CLAIM_PROTECTION)
+
+
+def _claim_defaults(claim: Object) -> None:
+    claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def claim_rules(spec: Object, path: str = "spec") -> Iterator[Cause]:
+    """The faults of a claim's spec, also that of a template."""
+    modes = spec.get("accessModes")
+    if not modes:
+        yield causes.required(f"{path}.accessModes", "at least 1 access mode is required")
+    if spec.get("selector"):
+        yield from labels.rules(spec["selector"], f"{path}.selector")
+    yield from _access_rules(modes, f"{path}.accessModes")
+    wanted = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if wanted is None:
+        yield causes.required(f"{path}.resources[storage]")
+    elif quantity.parse(wanted) <= 0:
+        yield causes.invalid(f"{path}.resources[storage]", str(wanted), "must be greater than zero")
+    if spec.get("storageClassName"):
+        yield from names.refused(f"{path}.storageClassName", spec["storageClassName"],
+                                 names.subdomain(spec["storageClassName"]))
+    yield from checks.choice(spec.get("volumeMode"), f"{path}.volumeMode", _MODES)
+
+
+def _claim_rules(claim: Object, old: Object | None) -> Iterator[Cause]:
+    spec = claim["spec"]
+    yield from claim_rules(spec)
+    if old is None:
+        return
+    was, bound = old["spec"], (old.get("status") or {}).get("phase") == "Bound"
+    if _lasting(spec, was, bound=bound) != was:
+        yield causes.forbidden("spec", _SPEC_STAYS)
+    elif bound:
+        now, before = _storage(spec), _storage(was)
+        if now is not None and before is not None and quantity.parse(now) < quantity.parse(before):
+            yield causes.forbidden("spec.resources.requests.storage",
+                                   "field can not be less than status.capacity")
+
+
+def _lasting(spec: Object, was: Object, *, bound: bool) -> Object:
+    """The new spec with whatever may change put back: a volume is named once, a bound claim may ask for more."""
+    result = dict(spec)
+    if not was.get("volumeName"):
+        result.pop("volumeName", None)
+        if was.get("storageClassName") is None:
+            result.pop("storageClassName", None)
+    if bound:
+        for field in ("resources", "volumeAttributesClassName"):
+            result.pop(field, None)
+            if field in was:
+                result[field] = was[field]
+    return result
+
+
+def _storage(spec: Object) -> Json:
+    return ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+
+
+def _class_defaults(thing: Object) -> None:
+    thing.setdefault("reclaimPolicy", "Delete")
+    thing.setdefault("volumeBindingMode", "Immediate")
+
+
+def _class_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
+    provisioner = thing.get("provisioner") or ""
+    if not provisioner:
+        yield causes.required("provisioner")
+    else:
+        yield from names.refused("provisioner", provisioner, names.qualified(provisioner.lower()))
+    if "" in (thing.get("parameters") or {}):
+        yield causes.invalid("parameters", "", "field can not be empty.")
+    yield from checks.choice(thing["reclaimPolicy"], "reclaimPolicy", ("Delete", "Retain"))
+    yield from checks.choice(thing["volumeBindingMode"], "volumeBindingMode", ("Immediate", "WaitForFirstConsumer"))
+    if old is not None:
+        for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
+            yield from checks.unchanged(thing.get(field), old.get(field), field)
+
+
+def _driver_defaults(driver: Object) -> None:
+    spec = driver.setdefault("spec", {})
+    for field, value in (("attachRequired", True), ("podInfoOnMount", False), ("storageCapacity", False),
+                         ("fsGroupPolicy", "ReadWriteOnceWithFSType"), ("requiresRepublish", False),
+                         ("seLinuxMount", False)):
+        spec.setdefault(field, value)
+    if not spec.get("volumeLifecycleModes"):
+        spec["volumeLifecycleModes"] = ["Persistent"]
+
+
+def _driver_rules(driver: Object, old: Object | None) -> Iterator[Cause]:
+    spec = driver["spec"]
+    for mode in spec["volumeLifecycleModes"]:
+        yield from checks.choice(mode, "spec.volumeLifecycleModes", _LIVES)
+    yield from checks.choice(spec["fsGroupPolicy"], "spec.fsGroupPolicy",
+                             ("ReadWriteOnceWithFSType", "File", "None"))
+    if old is not None:
+        was = old["spec"]
+        # The first path is misspelt in Kubernetes too, and clients see it.
+        yield from checks.unchanged(spec["attachRequired"], was.get("attachRequired"), "spec.attachedRequired")
+        yield from checks.unchanged(spec["volumeLifecycleModes"], was.get("volumeLifecycleModes"),
+                                    "spec.volumeLifecycleModes")
+
+
+def _node_drivers_rules(thing: Object, _old: Object | None) -> Iterator[Cause]:
+    taken = set()
+    for index, driver in enumerate((thing.get("spec") or {}).get("drivers") or ()):
+        path, name, identity = f"spec.drivers[{index}]", driver.get("name") or "", driver.get("nodeID") or ""
+        if not name:
+            yield causes.required(f"{path}.name")
+        if not identity:
+            yield causes.required(f"{path}.nodeID")
+        elif len(identity) > _LONGEST_NODE_ID:
+            yield causes.invalid(f"{path}.nodeID", identity, f"must be {_LONGEST_NODE_ID} characters or less")
+        if name in taken:
+            yield causes.duplicate(f"{path}.name", name)
+        taken.add(name)
+
+
+def _attachment_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
+    spec = thing.get("spec") or {}
+    if not spec.get("attacher"):
+        yield causes.required("spec.attacher")
+    source = spec.get("source") or {}
+    if bool(source.get("persistentVolumeName")) == bool(source.get("inlineVolumeSpec")):
+        yield causes.required("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName")
+    node = spec.get("nodeName") or ""
+    yield from names.refused("spec.nodeName", node, names.subdomain(node))
+    if old is not None and spec != old.get("spec"):
+        told = {"Attacher": spec.get("attacher"), "NodeName": node, "Source": {
+            "PersistentVolumeName": source.get("persistentVolumeName"),
+            "InlineVolumeSpec": source.get("inlineVolumeSpec")}}
+        yield causes.invalid("spec", told, checks.IMMUTABLE)
+
+
+KINDS: tuple[Kind, ...] = (
+    row("v1", "persistentvolumes", answers_object=True, begin=_volume_begin, defaults=_volume_defaults,
+        rules=_volume_rules, ending=_volume_ending, columns=other_columns.VOLUME),
+    row("v1", "persistentvolumeclaims", answers_object=True, begin=_claim_begin, defaults=_claim_defaults,
+        rules=_claim_rules, columns=other_columns.CLAIM),
+    row("storage.k8s.io/v1", "storageclasses", answers_object=True, defaults=_class_defaults, rules=_class_rules,
+        columns=other_columns.STORAGE_CLASS),
+    row("storage.k8s.io/v1", "csidrivers", answers_object=True, defaults=_driver_defaults, rules=_driver_rules,
+        columns=other_columns.DRIVER),
+    row("storage.k8s.io/v1", "csinodes", answers_object=True, rules=_node_drivers_rules,
+        columns=other_columns.NODE_DRIVERS),
+    row("storage.k8s.io/v1", "volumeattachments", answers_object=True, rules=_attachment_rules,
+        columns=other_columns.ATTACHMENT),
+)
