@@ -16,16 +16,19 @@ from trainmaster.frameworks.framework import Failed, Outcome, Running, Succeeded
 
 
 def progress(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
+    """Judge the job by its replicas; if it is not over, bring it nearer to what its spec asks for."""
     taken = seats(job, seen)
     tallies = tally(taken, job.roles)
+    outcome = judge(job, tallies)
+    failing = None if isinstance(outcome, Succeeded) else _failure(job, tallies, outcome)
+    over = isinstance(outcome, Succeeded) or failing is not None
     events = _ends(job, taken)
     status = counted(started(created(job, now), now), taken, job.roles)
-    status = memory.keep(status, _noted(job, seen, taken))
-    outcome = judge(job, tallies)
+    status = memory.keep(status, _noted(job, seen, taken, over=over))
     if isinstance(outcome, Succeeded):
         told = normal(f"{job.kind}Succeeded", outcome.message)
         return conclude(job, seen, now, status, ConditionType.SUCCEEDED, outcome.message, [*events, told])
-    if (failing := _failure(job, tallies, outcome)) is not None:
+    if failing is not None:
         message, told_so = failing
         return conclude(job, seen, now, status, ConditionType.FAILED, message, [*events, *told_so])
 
@@ -72,8 +75,8 @@ def _ends(job: TrainingJob, taken: list[Seat]) -> list[Event]:
     ]
 
 
-def _noted(job: TrainingJob, seen: Observed, taken: list[Seat]) -> PostMortem:
-    """The memory with everything in it that is news.
+def _noted(job: TrainingJob, seen: Observed, taken: list[Seat], *, over: bool) -> PostMortem:
+    """The memory with everything in it that is news. Once the job is over, nobody comes back.
 
     Pods beyond the wanted number are among those that leave: if they are wanted again before they are gone, what
     became of them is not their failure (B-07).
@@ -81,7 +84,7 @@ def _noted(job: TrainingJob, seen: Observed, taken: list[Seat]) -> PostMortem:
     known = memory.recall(job.status)
     for seat in taken:
         if seat.pod and seat.state in (State.FAILED, State.RESTARTING):
-            known = memory.note_end(known, seat.pod, comes_back=seat.state is State.RESTARTING)
+            known = memory.note_end(known, seat.pod, comes_back=seat.state is State.RESTARTING and not over)
     for role in job.roles:
         done = [seat.index for seat in taken if seat.role is role and seat.done]
         known = memory.note_completed(known, role.name, done)

@@ -323,6 +323,16 @@ def test_each_restart_is_counted_once() -> None:
     assert 3 == recall(it.status).replicas["worker-1"].restarts
 
 
+def test_what_would_have_come_back_is_no_restart_if_the_job_is_over() -> None:
+    it = world({"Worker": (2, "ExitCode")})
+    it.run()
+    it.fail("*-1", code=137)
+    it.succeed("*-0")
+    it.settle()
+
+    assert ("Succeeded", 0) == (last(it)[0], recall(it.status).replicas["worker-1"].restarts)
+
+
 def test_an_evicted_pod_comes_back_on_failure() -> None:
     it = world({"Worker": (2, "OnFailure")}, hold=True)
     it.run()
