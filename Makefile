@@ -41,7 +41,7 @@ lint: $(VENV)/.dev ## ruff and mypy --strict
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev ## benchmarks: a peer beside us, ratios out
-	@echo "There are no benchmarks yet: see docs/design/ for what will be measured."
+	$(BIN)/python benchmarks/apiserver/compare.py
 
 docs: $(VENV)/.dev ## the manual
 	@echo "The manual is README.md and docs/; it needs no build yet."
