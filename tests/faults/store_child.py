@@ -141,13 +141,13 @@ def main() -> None:
         if pid == 0:
             code = 1
             try:
+                say("pid", os.getpid())
                 child(order)
                 code = 0
             except BaseException:  # noqa: BLE001 - the last thing it does is to say why
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        say("pid", pid)
         _, status = os.waitpid(pid, 0)
         say("end", os.waitstatus_to_exitcode(status))
 

@@ -29,6 +29,7 @@ class Victims:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -50,7 +51,9 @@ class Victims:
                 return
 
     def close(self) -> None:
+        """A test that failed may have left a child that writes on; it is in the same process group."""
         self._orders.close()
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(timeout=10)
         self._reports.close()
 
