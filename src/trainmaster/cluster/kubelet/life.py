@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainmaster.api.meta import Object, moment, uid_of
+from trainmaster.api.meta import Object, moment, revision_of, uid_of
 from trainmaster.cluster.kubelet import reap, records
 from trainmaster.cluster.kubelet.decide import init_containers, main_containers
 from trainmaster.cluster.kubelet.images import Image
@@ -21,6 +21,7 @@ from trainmaster.cluster.kubelet.plans import TERMINATION_FILE
 from trainmaster.cluster.kubelet.settings import PodPlaces
 from trainmaster.cluster.kubelet.status import lost
 from trainmaster.cluster.kubelet.volumes import Volumes
+from trainmaster.runtime.store import older
 
 MESSAGE_LIMIT = 4096     # bytes of a termination message, as the kubelet
 
@@ -52,6 +53,11 @@ class Life:
     @property
     def uid(self) -> str:
         return uid_of(self.pod)
+
+    def learn(self, pod: Object) -> None:
+        """A state of the object was seen, by the watch or as the answer to a write; an older one is no news."""
+        if not older(revision_of(pod), revision_of(self.pod)):
+            self.pod = pod
 
     def container(self, name: str) -> Object:
         return next(one for one in init_containers(self.pod) + main_containers(self.pod) if one["name"] == name)

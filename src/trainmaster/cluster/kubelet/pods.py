@@ -28,7 +28,6 @@ from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.controller import Controller
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
-from trainmaster.runtime.store import older
 
 log = logger("kubelet")
 
@@ -120,8 +119,8 @@ class Pods:
             if life.address:
                 self._starter.keep_address(life)
                 log.info("pod adopted", pod=pod["metadata"]["name"], namespace=namespace_of(pod), address=life.address)
-        elif not older(pod["metadata"].get("resourceVersion", ""), life.pod["metadata"].get("resourceVersion", "")):
-            life.pod = pod
+        else:
+            life.learn(pod)
         life.gone = gone
         self._controller.queue.add(uid)
 
@@ -182,6 +181,7 @@ class Pods:
 
     def _signal(self, life: Life, container: str, number: int) -> None:
         process = life.processes.get(container)
+        log.info("container asked to end", pod=life.pod["metadata"]["name"], container=container, signal=number)
         if process is not None:
             process.send(number)
 
@@ -203,7 +203,7 @@ class Pods:
             if status in (life.written, life.pod.get("status")):
                 return
             try:
-                life.pod = await self._client.replace(PODS, {**life.pod, "status": status}, subresource="status")
+                life.learn(await self._client.replace(PODS, {**life.pod, "status": status}, subresource="status"))
                 life.written = status
                 return
             except NotFound:
@@ -212,7 +212,7 @@ class Pods:
                 fresh = await self._client.get(PODS, life.pod["metadata"]["name"], namespace_of(life.pod))
                 if uid_of(fresh) != life.uid:
                     return
-                life.pod = fresh
+                life.learn(fresh)
 
     async def _remove(self, life: Life, seen: Observed) -> None:
         """All processes are gone. First the last status, then the object, and once that is gone the files."""

@@ -36,6 +36,7 @@ _PASSED_ON = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGWINCH,
     signal.SIGCONT, signal.SIGTSTP, signal.SIGALRM,
 )
+_AWAITED = (*_PASSED_ON, KILL_ALL, signal.SIGCHLD)
 _DRAIN_SECONDS = 2.0        # how long output is awaited from whoever still holds the pipe after all processes are dead
 
 
@@ -61,6 +62,9 @@ def start(plan: ContainerPlan, pause: int, proc: int, report: socket.socket) -> 
 
     Answers `report` with a pidfd of the shim as soon as the command runs, or with what failed.
     """
+    # From before the record is written until the handlers are there, signals wait: whoever finds the record may send
+    # one at once, and the kernel drops what an init has no handler for.
+    signal.pthread_sigmask(signal.SIG_SETMASK, _AWAITED)
     try:
         with Step("join the pod's namespaces"):
             linux.setns(pause, POD_NAMESPACES)
@@ -210,7 +214,7 @@ def _signals() -> int:
     """A descriptor on which the numbers of arriving signals can be read."""
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    for number in (*_PASSED_ON, KILL_ALL, signal.SIGCHLD):
+    for number in _AWAITED:
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     return read
@@ -227,8 +231,6 @@ def _launch(plan: ContainerPlan) -> tuple[int, int, int]:
     out, out_write = os.pipe2(os.O_CLOEXEC)
     err, err_write = os.pipe2(os.O_CLOEXEC)
     trouble, trouble_write = os.pipe2(os.O_CLOEXEC)      # closed by a successful exec
-    # Signals wait from here until our handlers are there: one that came early would end the shim, or be lost.
-    signal.pthread_sigmask(signal.SIG_SETMASK, (*_PASSED_ON, KILL_ALL, signal.SIGCHLD))
     child = fork_into(lambda: _command(plan, out_write, err_write, trouble_write), "tm-start")
     for fd in (out_write, err_write, trouble_write):
         os.close(fd)
