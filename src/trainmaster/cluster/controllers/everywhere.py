@@ -10,6 +10,7 @@ from datetime import datetime
 
 from trainmaster.api.core import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from trainmaster.api.meta import Key, Object, being_deleted, key_of, name_of, uid_of
+from trainmaster.cluster.controllers.refusals import namespace_is_ending
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from trainmaster.runtime.clock import Clock
@@ -68,7 +69,7 @@ class Furnisher:
         except NotFound:
             return None    # the namespace or the object went; its watch is about to tell
         except Forbidden as error:
-            if not _is_ending(error):
+            if not namespace_is_ending(error):
                 raise
         return None
 
@@ -93,9 +94,3 @@ class Furnisher:
 
 def _named(kind: str, key: Key) -> Object:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": key.name, "namespace": key.namespace}}
-
-
-def _is_ending(error: Forbidden) -> bool:
-    """Whether the server refused since the namespace is being deleted: then nothing is wrong."""
-    causes = (error.status.get("details") or {}).get("causes") or ()
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

@@ -60,6 +60,17 @@ class Kinds:
         """Return once discovery has answered for the first time."""
         await self._known.wait()
 
+    async def until(self, resource: Resource) -> None:
+        """Return once the server has this kind in this version."""
+        changed = asyncio.Event()
+        self._callbacks.append(changed.set)
+        try:
+            while not self.serves(resource):
+                await changed.wait()
+                changed.clear()
+        finally:
+            self._callbacks.remove(changed.set)
+
     async def run(self) -> None:
         """Follow until cancelled."""
         async with asyncio.TaskGroup() as group:
