@@ -29,6 +29,7 @@ from trainmaster.runtime.clock import RealClock
 from trainmaster.testing.builders import pod as built
 from trainmaster.testing.cluster import embedded
 
+pytestmark = pytest.mark.machine
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 
