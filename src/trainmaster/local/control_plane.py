@@ -22,8 +22,8 @@ from trainmaster.cluster.apiserver.auth import Authenticator, Identity
 from trainmaster.cluster.apiserver.http import serve
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
-from trainmaster.cluster.controllers import namespaces
-from trainmaster.cluster.controllers.garbage import Collector
+from trainmaster.cluster.controllers import main as controllers
+from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.scheduler import loop as scheduler
 from trainmaster.cluster.store import Refused, Store, Unusable
 from trainmaster.kube import kubeconfig
@@ -40,6 +40,7 @@ from trainmaster.runtime.clock import Clock, RealClock
 ADMIN = Identity("trainmaster-admin", ("system:masters", "system:authenticated"))
 NODE_GROUPS = ("system:nodes", "system:authenticated")
 HOST = "127.0.0.1"
+POD_SIDE = keys.SERVER_ADDRESSES[-1]      # this machine as pods see it; loopback is their own
 RESTART_SECONDS = 1.0
 NOT_OF_THE_API = frozenset({"scheduler", "operator"})   # what `up --only apiserver` leaves out
 Work: TypeAlias = Callable[[], Coroutine[None, None, None]]
@@ -90,7 +91,8 @@ async def run(home: Home, port: int, only_apiserver: bool, standing: Standing) -
         async with asyncio.TaskGroup() as group:
             parts_at_work = [
                 group.create_task(kept_running(name, work, clock))
-                for name, work in workers(server, clock).items() if not (only_apiserver and name in NOT_OF_THE_API)
+                for name, work in workers(server, clock, known.authority, listening.port).items()
+                if not (only_apiserver and name in NOT_OF_THE_API)
             ]
             standing.ready(port=listening.port, server=url)
             await stop.wait()
@@ -106,14 +108,13 @@ def authenticator(known: keys.Keys) -> Authenticator:
     })
 
 
-def workers(server: ApiServer, clock: Clock) -> dict[str, Work]:
+def workers(server: ApiServer, clock: Clock, authority: bytes, port: int) -> dict[str, Work]:
     """Everything that works on the API from inside, each under its own identity."""
-    controllers = client_of(server, "system:kube-controller-manager")
+    managing = client_of(server, "system:kube-controller-manager")
     scheduling = client_of(server, "system:kube-scheduler")
     training = client_of(server, "system:serviceaccount:kubeflow:training-operator")
     return {
-        "garbage-collector": lambda: Collector(controllers, clock).run(),
-        "namespaces": lambda: namespaces.run(controllers, clock),
+        "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port)),
         "scheduler": lambda: scheduler.run(scheduling, clock),
         "operator": lambda: operator.run(training, clock),
     }

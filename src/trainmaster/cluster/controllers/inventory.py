@@ -39,12 +39,13 @@ class Follower:
 
 
 class Inventory:
-    """Tells its listeners of every change of every object, as (before, after)."""
+    """Tells its listeners of every change of every object, as (before, after). Without kinds it follows them too."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, kinds: Kinds | None = None) -> None:
         self._client = client
         self._clock = clock
-        self.kinds = Kinds(client, clock)
+        self._own_kinds = kinds is None
+        self.kinds = kinds or Kinds(client, clock)
         self._listeners: list[Listener] = []
         self._followers: dict[Resource, Follower] = {}
         self._kinds_changed = asyncio.Event()
@@ -86,7 +87,8 @@ class Inventory:
     async def run(self) -> None:
         """Follow until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.kinds.run())
+            if self._own_kinds:
+                group.create_task(self.kinds.run())
             while True:
                 await self._kinds_changed.wait()
                 self._kinds_changed.clear()

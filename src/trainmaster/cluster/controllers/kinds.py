@@ -53,12 +53,10 @@ class Kinds:
         return self._definitions.copy.get("", f"{plural}.{group}") is not None
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call whenever the kinds changed. It must not block."""
+        """Call whenever the kinds changed, and at once if they are known. It must not block."""
         self._callbacks.append(callback)
-
-    async def known(self) -> None:
-        """Return once discovery has answered for the first time."""
-        await self._known.wait()
+        if self._known.is_set():
+            callback()
 
     async def until(self, resource: Resource) -> None:
         """Return once the server has this kind in this version."""
@@ -101,7 +99,7 @@ class Kinds:
             self._kinds = kinds
             self._by_kind = {(kind.resource.group, kind.resource.kind): kind for kind in kinds.values()}
             self._known.set()
-            for callback in self._callbacks:
+            for callback in list(self._callbacks):
                 callback()
         lacking = [
             metadata(each)["name"] for each in self._definitions.copy.all()

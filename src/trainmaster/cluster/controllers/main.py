@@ -1,0 +1,64 @@
+"""All controllers of the API itself, until cancelled: the one thing that whoever starts a cluster has to call.
+
+A failure of an object stays with that object; one that escapes a controller is a bug, which is told, and the controller
+is started again while the others go on. What several of them need is followed once: the kinds, and the metadata of all
+objects, which the collector and the end of namespaces share; so those two are started again together.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+from trainmaster.cluster.controllers import announce, endpoints, everywhere, expiry, namespaces
+from trainmaster.cluster.controllers.announce import Api
+from trainmaster.cluster.controllers.garbage import Collector
+from trainmaster.cluster.controllers.inventory import Inventory
+from trainmaster.cluster.controllers.kinds import Kinds
+from trainmaster.kube.client import Client
+from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.log import logger
+
+RESTART_SECONDS = 1.0
+
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+log = logger("controllers")
+
+
+async def run(client: Client, clock: Clock, *, authority: bytes, api: Api | None = None) -> None:
+    """Run until cancelled.
+
+    `authority` is the PEM certificate that every namespace gets. With `api` the service `kubernetes` points there;
+    without it, nobody announces the API server.
+    """
+    kinds = Kinds(client, clock)
+    parts: dict[str, Work] = {
+        "kinds": kinds.run,
+        "garbage-collector and namespaces": lambda: _over_everything(client, clock, kinds),
+        "everywhere": lambda: everywhere.run(client, clock, authority),
+        "event-expiry": lambda: expiry.run(client, clock),
+        "endpoints": lambda: endpoints.run(client, clock, kinds),
+    }
+    if api is not None:
+        parts["announce"] = lambda: announce.run(client, clock, kinds, api)
+    async with asyncio.TaskGroup() as group:
+        for name, work in parts.items():
+            group.create_task(kept_running(name, work, clock))
+
+
+async def kept_running(name: str, work: Work, clock: Clock) -> None:
+    """A bug in one part takes no other along."""
+    while True:
+        try:
+            await work()
+        except Exception:  # this loop owns the part
+            log.exception("a controller failed and is started again", part=name)
+        await clock.sleep(RESTART_SECONDS)
+
+
+async def _over_everything(client: Client, clock: Clock, kinds: Kinds) -> None:
+    inventory = Inventory(client, clock, kinds)
+    collector = Collector(client, clock, inventory)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(collector.run())
+        group.create_task(namespaces.run(client, clock, inventory))
+        group.create_task(inventory.run())
