@@ -37,6 +37,7 @@ class Catalog:
     def __init__(self, built_in: Iterable[Kind] = BUILT_IN) -> None:
         self._kinds = {_key(kind): kind for kind in built_in}
         self._definitions: dict[str, Object] = {}
+        self._since: dict[str, int] = {}           # the revision that brought the stored schema of a definition
         self.generation = 0
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
@@ -47,9 +48,13 @@ class Catalog:
 
     def install(self, definition: Object) -> None:
         """Serve what the definition says, instead of what an earlier state of it said."""
-        self.remove(definition["metadata"]["name"])
-        self._definitions[definition["metadata"]["name"]] = definition
-        for kind in definitions.kinds_of(definition):
+        name = definition["metadata"]["name"]
+        known = self._definitions.get(name)
+        if known is None or definitions.storage_schema(known) != definitions.storage_schema(definition):
+            self._since[name] = int(definition["metadata"].get("resourceVersion") or 0)
+        self.remove(name)
+        self._definitions[name] = definition
+        for kind in definitions.kinds_of(definition, self._since[name]):
             self._kinds[_key(kind)] = kind
         self.generation += 1
 

@@ -57,7 +57,8 @@ def too_long(field: str, most: int) -> Cause:
 
 
 def too_many(field: str, found: int, most: int) -> Cause:
-    return Cause(field, "FieldValueTooMany", f"Too many: {found}: must have at most {most} items")
+    items = "item" if most == 1 else "items"
+    return Cause(field, "FieldValueTooMany", f"Too many: {found}: must have at most {most} {items}")
 
 
 def mistyped(field: str, value: Json, wanted: str) -> Cause:

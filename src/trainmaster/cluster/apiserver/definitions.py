@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from trainmaster.api.meta import Json, Object, Resource, timestamp
-from trainmaster.cluster.apiserver import causes, jsonpath, names, schemas
+from trainmaster.cluster.apiserver import causes, jsonpath, names, schemas, structural
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.columns import AGE, NAME, NONE, Since
-from trainmaster.cluster.apiserver.kind import SUB_VERBS, Column, Kind, Scale, Subresource
+from trainmaster.cluster.apiserver.kind import SUB_VERBS, Column, Kind, Renewal, Scale, Subresource
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 SCOPES = ("Cluster", "Namespaced")
@@ -102,16 +102,27 @@ def established(definition: Object) -> bool:
     return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
 
 
-def kinds_of(definition: Object) -> list[Kind]:
-    """The kinds a definition serves, one per served version, the storage version first."""
+def kinds_of(definition: Object, since: int = 0) -> list[Kind]:
+    """The kinds a definition serves, one per served version, the storage version first.
+
+    `since` is the revision that brought the schema that objects are stored by.
+    """
     if not established(definition):
         return []
+    renewal = Renewal(schemas.StructuralSchema(storage_schema(definition)), since)
     versions = [version for version in definition["spec"]["versions"] if version.get("served")]
     versions.sort(key=lambda version: not version.get("storage"))
-    return [_kind(definition["spec"], version) for version in versions]
+    return [_kind(definition["spec"], version, renewal) for version in versions]
 
 
-def _kind(spec: Object, version: Object) -> Kind:
+def storage_schema(definition: Object) -> Object | None:
+    """The schema of the version that objects are stored in."""
+    found = next((version for version in definition["spec"]["versions"] if version.get("storage")), {})
+    schema: Object | None = (found.get("schema") or {}).get("openAPIV3Schema")
+    return schema
+
+
+def _kind(spec: Object, version: Object, renewal: Renewal) -> Kind:
     given = spec["names"]
     parts = version.get("subresources") or {}
     scale = parts.get("scale")
@@ -125,6 +136,7 @@ def _kind(spec: Object, version: Object) -> Kind:
         selectable=tuple(str(each.get("jsonPath", "")).lstrip(".") for each in version.get("selectableFields") or ()),
         columns=tuple(_columns(version.get("additionalPrinterColumns") or ())),
         schema=schemas.StructuralSchema((version.get("schema") or {}).get("openAPIV3Schema")),
+        renewal=renewal,
         scale=None if scale is None else Scale(*(_steps(scale.get(field)) for field in _SCALE_PATHS)),
         warning=warned if version.get("deprecated") else "")
 
@@ -179,6 +191,9 @@ def _version_rules(versions: list[Object]) -> Iterator[Cause]:
         yield causes.invalid("spec.versions", [version.get("name") for version in versions],
                              "must have exactly one version marked as storage version")
     seen: set[str] = set()
+    # Versions of one schema are one thing to Kubernetes, which then names the place where it used to be.
+    shared = bool(versions[0].get("schema")) and all(each.get("schema") == versions[0].get("schema")
+                                                     for each in versions)
     for index, version in enumerate(versions):
         path, name = f"spec.versions[{index}]", version.get("name") or ""
         if not name:
@@ -188,7 +203,9 @@ def _version_rules(versions: list[Object]) -> Iterator[Cause]:
         else:
             yield from names.refused(f"{path}.name", name, names.label_1035(name))
         seen.add(name)
-        yield from _schema_rules((version.get("schema") or {}).get("openAPIV3Schema"), f"{path}.schema.openAPIV3Schema")
+        if index == 0 or not shared:
+            place = "spec.validation.openAPIV3Schema" if shared else f"{path}.schema.openAPIV3Schema"
+            yield from _schema_rules((version.get("schema") or {}).get("openAPIV3Schema"), place)
         for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
             try:
                 jsonpath.compiled(column.get("jsonPath") or ".")
@@ -203,13 +220,14 @@ def _schema_rules(document: Object | None, path: str) -> Iterator[Cause]:
         return
     if document.get("type") != "object":
         yield causes.required(f"{path}.type", "must be object at the root")
-    found = list(schemas.faults(document, path))
-    yield from found[:schemas.MOST_FAULTS]
+    found = [*structural.faults(document, path)] or [*structural.typeless(document, path)]
     if not found:
         try:
             schemas.validator(document)
+            found = [*structural.wrong_defaults(document, path)]
         except ValueError as error:
-            yield causes.invalid(path, "schema", " ".join(str(error).split())[:200])
+            found = [causes.invalid(path, "schema", " ".join(str(error).split())[:200])]
+    yield from found[:schemas.MOST_FAULTS]
 
 
 def _immutable(spec: Object, old: Object) -> Iterator[Cause]:

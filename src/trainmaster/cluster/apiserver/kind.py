@@ -4,6 +4,7 @@ Built-in kinds are rows of a table of these (`kinds`); a custom resource becomes
 (`definitions`). Everything else in the server works on `Kind` and does not ask which of the two it has.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -55,6 +56,27 @@ class Schema(Protocol):
         ...
 
     def check(self, thing: Object, old: Object | None) -> Iterable[Cause]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a definition that changed makes of older objects when they are read: pruned and completed, not rewritten."""
+
+    schema: Schema                     # of the version that is stored
+    since: int                         # the revision that brought it; what is newer was settled when it was written
+
+    def renewed(self, value: bytes) -> Object | None:
+        """The object as the schema has it, or None: the bytes are as they should be."""
+        found = _REVISION.search(value)
+        if found is None or int(found[1]) > self.since:
+            return None
+        thing: Object = orjson.loads(value)
+        self.schema.settle(thing)
+        return thing
+
+
+# Nothing before it in the metadata of a custom object (name, namespace, uid) can contain this.
+_REVISION = re.compile(rb'"resourceVersion":"(\d+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +146,7 @@ class Kind:
     rules: Callable[[Object, Object | None], Iterable[Cause]] = _no_rules
     columns: Sequence[Column] = ()
     schema: Schema | None = None
+    renewal: Renewal | None = None
     scale: Scale | None = None
     settle: Callable[[Object], None] = _nothing     # the form that Kubernetes stores, whatever form was sent
     view: View | None = None
@@ -157,6 +180,8 @@ class Kind:
         Every stored object starts with its apiVersion and kind, so that another version of the same kind (conversion
         changes nothing else) is a matter of another beginning.
         """
+        if self.renewal is not None and (renewed := self.renewal.renewed(value)) is not None:
+            return self._encoded(renewed, self.resource)
         if value.startswith(self.head):
             return value
         if self.view is not None:

@@ -29,6 +29,7 @@ from trainmaster.runtime.clock import Clock
 ATTEMPTS = 8
 # Deletions of a collection that are under way at once: enough to share a disk flush.
 TOGETHER = 64
+_FRONT = ("name", "namespace", "uid", "resourceVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,10 @@ class Resources:
         storage = self._catalog.storage_of(kind)
 
         def encode(revision: int) -> bytes:
-            thing["metadata"]["resourceVersion"] = str(revision)
+            meta = thing["metadata"]
+            meta["resourceVersion"] = str(revision)
+            if kind.custom:      # near the front, where `Renewal` finds it
+                thing["metadata"] = {**{field: meta[field] for field in _FRONT if field in meta}, **meta}
             return storage.encode(thing)
 
         return encode

@@ -1,11 +1,15 @@
 """Structural schemas of custom resources: pruning, defaults, checks.
 
 Pruning and defaults are one walk of ours over a compiled schema; checking values is left to jsonschema-rs, whose
-findings are put into the words of Kubernetes. Of the validation rules in CEL only `self == oldSelf` is understood,
-which is what the kinds we serve use; other rules are kept in the definition and not enforced.
+findings are put into the words of Kubernetes. What plain JSON schema cannot say (lists without repeats, embedded
+objects, fields that may not change) is a second walk, over the parts of an object that have such a rule. Of the rules
+in CEL only `self == oldSelf` is understood, which is what the kinds we serve use; other rules are kept in the
+definition and not enforced. What a schema itself must look like is in `structural`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +17,14 @@ import jsonschema_rs
 import orjson
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes
+from trainmaster.cluster.apiserver import causes, formats
 from trainmaster.cluster.apiserver.causes import Cause
 
-TYPES = ("array", "boolean", "integer", "number", "object", "string")
 PRESERVE, INT_OR_STRING = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"
 EMBEDDED, RULES = "x-kubernetes-embedded-resource", "x-kubernetes-validations"
-# A definition with more faults than this is described well enough by the first ones.
+LIST_TYPE, LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
+# An object with more faults than this is described well enough by the first ones.
 MOST_FAULTS = 20
-DEEPEST = 100
 
 _COMBINED = ("allOf", "anyOf", "oneOf")
 # Keywords that jsonschema-rs understands as OpenAPI v3 means them (draft 4 in all that matters).
@@ -42,7 +45,9 @@ class Node:
     nullable: bool = False
     default: bytes | None = None             # as JSON, so that every object gets a copy of its own
     fixed: str = ""                          # the message of a rule `self == oldSelf`
-    holds_fixed: bool = False                # such a rule is here or below
+    unique: str = ""                         # a list that is a set, or a map by `keys`
+    keys: tuple[str, ...] = ()
+    ruled: bool = False                      # one of these, or an embedded object, is here or below
     defaults: tuple[str, ...] = ()           # properties that have a default
 
 
@@ -67,53 +72,27 @@ class StructuralSchema:
             self._validator = validator(self.document)
         if not self._validator.is_valid(thing):
             yield from _said(self._validator.iter_errors(thing))
-        if old is not None and self._root.holds_fixed:
-            yield from _changed(thing, old, self._root, "")
+        if self._root.ruled:
+            yield from _broken(thing, old, self._root, "")
 
 
 def validator(document: Object) -> Any:
     """Compiled checks. Raises ValueError for what cannot be compiled, such as a broken pattern."""
-    return jsonschema_rs.Draft4Validator(_portable(document), validate_formats=False)
+    return jsonschema_rs.Draft4Validator(_portable(document), validate_formats=True, formats=FORMATS)
 
 
-def faults(document: Json, path: str, depth: int = 0) -> Iterator[Cause]:
-    """What is wrong with a schema itself."""
-    if not isinstance(document, dict):
-        yield causes.invalid(path, causes.type_name(document), "must be an object")
-        return
-    if depth > DEEPEST:
-        yield causes.forbidden(path, f"nested more than {DEEPEST} levels deep")
-        return
-    kind = document.get("type")
-    if kind is not None and kind not in TYPES:
-        yield causes.unsupported(f"{path}.type", kind, TYPES)
-    if "$ref" in document:
-        yield causes.forbidden(f"{path}.$ref", "$ref is not supported")
-    for name in ("properties", "definitions"):
-        inner = document.get(name) or {}
-        if not isinstance(inner, dict):
-            yield causes.invalid(f"{path}.{name}", causes.type_name(inner), "must be an object")
-            continue
-        for key, value in inner.items():
-            yield from faults(value, f"{path}.{name}[{key}]", depth + 1)
-    for name in ("items", "not"):
-        if document.get(name) is not None:
-            yield from faults(document[name], f"{path}.{name}", depth + 1)
-    if isinstance(document.get("additionalProperties"), dict):
-        yield from faults(document["additionalProperties"], f"{path}.additionalProperties", depth + 1)
-    for name in _COMBINED:
-        inner = document.get(name) or []
-        if not isinstance(inner, list):
-            yield causes.invalid(f"{path}.{name}", causes.type_name(inner), "must be an array")
-            continue
-        for index, value in enumerate(inner):
-            yield from faults(value, f"{path}.{name}[{index}]", depth + 1)
+def causes_of(document: Object, value: Json) -> Iterator[Cause]:
+    """What is wrong with a value by a schema, such as the default in it. Raises ValueError like `validator`."""
+    yield from _said(validator(document).iter_errors(value))
 
 
 def _compiled(document: Object) -> Node:
     node = Node(
         preserve=bool(document.get(PRESERVE)), embedded=bool(document.get(EMBEDDED)),
-        nullable=bool(document.get("nullable")), fixed=_fixed_message(document))
+        nullable=bool(document.get("nullable")), fixed=_fixed_message(document),
+        keys=tuple(document.get(LIST_KEYS) or ()))
+    if document.get(LIST_TYPE) in {"set", "map"}:
+        node.unique = document[LIST_TYPE]
     if "default" in document:
         node.default = orjson.dumps(document["default"])
     node.properties = {name: _compiled(inner) for name, inner in (document.get("properties") or {}).items()}
@@ -127,8 +106,8 @@ def _compiled(document: Object) -> Node:
     if document.get(INT_OR_STRING) or ("type" not in document and not node.properties):
         node.preserve = True
     node.defaults = tuple(name for name, inner in node.properties.items() if inner.default is not None)
-    below = [*node.properties.values(), *([node.others] if node.others else [])]
-    node.holds_fixed = bool(node.fixed) or any(inner.holds_fixed for inner in below)
+    below = [*node.properties.values(), *(inner for inner in (node.others, node.items) if inner is not None)]
+    node.ruled = bool(node.fixed or node.unique or node.embedded) or any(inner.ruled for inner in below)
     return node
 
 
@@ -169,16 +148,55 @@ def _settle(value: Json, node: Node, path: str, unknown: list[str]) -> None:
             _settle(value[key], inner, _below(path, key), unknown)
 
 
-def _changed(value: Json, old: Json, node: Node, path: str) -> Iterator[Cause]:
-    """Fields that may not change and did. A field that appears or goes away is not a change."""
-    if node.fixed and value != old:
-        said = f"Invalid value: {causes.quoted(causes.type_name(value))}: {node.fixed}"
-        yield Cause(path, "FieldValueInvalid", said)
-    if isinstance(value, dict) and isinstance(old, dict):
-        for key in value.keys() & old.keys():
+def _broken(value: Json, old: Json, node: Node, path: str) -> Iterator[Cause]:
+    """The rules beyond JSON schema. `old` is None for what is new: a field that appears is not a change."""
+    if node.fixed and old is not None and value != old:
+        yield causes.invalid(path, value, node.fixed)
+    if isinstance(value, dict):
+        if node.embedded:
+            yield from _embedded(value, path)
+        before = old if isinstance(old, dict) else {}
+        for key, item in value.items():
             inner = node.properties.get(key) or node.others
-            if inner is not None and inner.holds_fixed:
-                yield from _changed(value[key], old[key], inner, _below(path, key))
+            if inner is not None and inner.ruled:
+                yield from _broken(item, before.get(key), inner, _below(path, key))
+    elif isinstance(value, list):
+        if node.unique and not (isinstance(old, list) and any(_repeated(old, node, path))):
+            yield from _repeated(value, node, path)
+        if node.items is not None and node.items.ruled:
+            for at, item in enumerate(value):
+                yield from _broken(item, _counterpart(item, old, node), node.items, f"{path}[{at}]")
+
+
+def _embedded(value: Object, path: str) -> Iterator[Cause]:
+    for field_name in ("apiVersion", "kind"):
+        if field_name not in value:
+            yield causes.required(_below(path, field_name))
+        elif not value[field_name]:
+            yield causes.invalid(_below(path, field_name), value[field_name], "must not be empty")
+
+
+def _repeated(values: list[Json], node: Node, path: str) -> Iterator[Cause]:
+    seen: set[bytes] = set()
+    for at, value in enumerate(values):
+        known = _identity(value, node)
+        printed = orjson.dumps(known, option=orjson.OPT_SORT_KEYS)
+        if printed in seen:
+            yield causes.duplicate(f"{path}[{at}]", known)
+        seen.add(printed)
+
+
+def _identity(value: Json, node: Node) -> Json:
+    if node.unique == "map" and isinstance(value, dict):
+        return {key: value[key] for key in node.keys if key in value}
+    return value
+
+
+def _counterpart(item: Json, old: Json, node: Node) -> Json:
+    """What an item of a list was before; only a list with keys can tell."""
+    if node.unique != "map" or not isinstance(old, list):
+        return None
+    return next((each for each in old if _identity(each, node) == _identity(item, node)), None)
 
 
 def _below(path: str, key: str) -> str:
@@ -192,6 +210,8 @@ def _portable(document: Object) -> Object:
         found["type"] = ["integer", "string"]
     elif "type" in document:
         found["type"] = document["type"]
+    if document.get("format") in FORMATS:
+        found["format"] = document["format"]
     if document.get("nullable"):
         given = found.get("type")
         if given is not None:
@@ -207,6 +227,9 @@ def _portable(document: Object) -> Object:
         # For int-or-string the usual `anyOf` only repeats the two types.
         if isinstance(document.get(name), list) and not (name == "anyOf" and document.get(INT_OR_STRING)):
             found[name] = [_portable(inner) for inner in document[name]]
+    if document.get("format") in _RANGES:
+        least, most = _RANGES[document["format"]]
+        found["allOf"] = [*found.get("allOf", ()), {"minimum": least, "maximum": most}]
     return found
 
 
@@ -230,8 +253,12 @@ def _cause(path: str, kind: Any, value: Json, message: str) -> Cause:
             return causes.invalid(path, value, f"{path} in body should match '{kind.pattern}'")
         case "maxLength":
             return causes.too_long(path, int(limit or 0))
-        case "maxItems":
+        case "maxItems" | "maxProperties":
             return causes.too_many(path, len(value), int(limit or 0))
+        case "format":
+            said = causes.quoted(value)
+            return Cause(path, "FieldValueTypeInvalid",
+                         f"Invalid value: {said}: {path} in body must be of type {kind.format}: {said}")
         case "minLength":
             return causes.invalid(path, value, f"{path} in body should be at least {limit} chars long")
         case "minItems":
@@ -242,6 +269,32 @@ def _cause(path: str, kind: Any, value: Json, message: str) -> Cause:
             return causes.invalid(path, causes.type_name(value), f"{path} in body {message[:200]}")
 
 
+def _is_moment(text: str) -> bool:
+    return not text or _MOMENT.fullmatch(text) is not None
+
+
+def _is_uuid(text: str) -> bool:
+    return _UUID.fullmatch(text) is not None
+
+
+def _is_address(version: int) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            return ipaddress.ip_address(text).version == version
+        except ValueError:
+            return False
+
+    return check
+
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d([.,]\d+)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
+_UUID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+# Of the formats that a real server checks, those that definitions use.
+FORMATS: dict[str, Callable[[str], bool]] = {
+    "date-time": _is_moment, "byte": formats.is_base64, "uuid": _is_uuid, "ipv4": _is_address(4),
+    "ipv6": _is_address(6),
+}
+_RANGES = {"int32": (-2**31, 2**31 - 1), "int64": (-2**63, 2**63 - 1)}
 _BOUNDS = {
     "minimum": "greater than or equal to", "maximum": "less than or equal to",
     "exclusiveMinimum": "greater than", "exclusiveMaximum": "less than",

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.cluster.apiserver.api import (
     DEFINITIONS,
     JOBS,
+    JSON_PATCH,
     MERGE,
     TABLE,
     Api,
@@ -66,9 +67,9 @@ async def test_items_of_a_custom_list_carry_their_kind(api: Api) -> None:
     pytest.param("spec.versions.0.schema", None, "spec.versions[0].schema.openAPIV3Schema", id="no schema"),
     pytest.param("spec.versions.0.name", "V 1", "spec.versions[0].name", id="a version that cannot be in a path"),
     pytest.param("spec.versions.0.schema.openAPIV3Schema.type", "string",
-                 "spec.versions[0].schema.openAPIV3Schema.type", id="a schema that is not of an object"),
+                 "spec.validation.openAPIV3Schema.type", id="a schema that is not of an object"),
     pytest.param("spec.versions.0.schema.openAPIV3Schema.properties.spec.properties.n.pattern", "(",
-                 "spec.versions[0].schema.openAPIV3Schema", id="a pattern that is none"),
+                 "spec.validation.openAPIV3Schema", id="a pattern that is none"),
     pytest.param("spec.versions.0.additionalPrinterColumns", [{"name": "X", "type": "string", "jsonPath": "]["}],
                  "spec.versions[0].additionalPrinterColumns[0].jsonPath", id="a column path that is none"),
 ])
@@ -292,3 +293,48 @@ async def _stored_as_is(api: Api, thing: Object) -> None:
     assert record is not None
     ordered = {"apiVersion": thing["apiVersion"], "kind": thing["kind"], **thing}
     await api.store.update(key, lambda _revision: orjson.dumps(ordered), record.revision)
+
+
+BEFORE = {"type": "object", "properties": {"n": {"type": "integer"}, "old": {"type": "string"}}}
+RENEWED = {"n": 1, "mode": "fast"}
+
+
+class TestOlderObjects:
+    """A definition changes; what was stored before is read as if it had been written now, and stays as it is."""
+
+    @pytest.fixture(autouse=True)
+    async def older(self, api: Api) -> Object:
+        await api.made(DEFINITIONS, definition(BEFORE))
+        made = await api.made(JOBS, job(n=1, old="x"))
+        patch = [{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+                  "value": SPEC}]
+        answer = await api.patch(f"{DEFINITIONS}/tfjobs.kubeflow.org", patch, JSON_PATCH)
+        assert 200 == answer.code, answer.body
+        return made
+
+    async def test_get_and_list(self, api: Api, older: Object) -> None:
+        found = (await api.get(f"{JOBS}/mnist")).json
+
+        assert (RENEWED, older["metadata"]["resourceVersion"]) == (found["spec"],
+                                                                         found["metadata"]["resourceVersion"])
+        assert [RENEWED] == [each["spec"] for each in (await api.get(JOBS)).json["items"]]
+
+    async def test_watches(self, api: Api) -> None:
+        async with api.watch(JOBS) as watch:
+            event = await watch.next()
+
+        assert event is not None
+        assert RENEWED == event["object"]["spec"]
+
+    async def test_a_write_stores_it(self, api: Api) -> None:
+        answer = await api.patch(f"{JOBS}/mnist", {"spec": {"n": 2}})
+
+        assert {"n": 2, "mode": "fast"} == answer.json["spec"]
+        assert b'"mode":"fast"' in api.store.scan("/kubeflow.org/tfjobs/")[0].value
+
+    async def test_after_a_restart(self, api: Api) -> None:
+        again = ApiServer(api.store, clock=api.clock)
+        await again.start()
+
+        assert RENEWED == (await Api(again, api.store, api.clock).get(f"{JOBS}/mnist")).json["spec"]
+        await again.close()

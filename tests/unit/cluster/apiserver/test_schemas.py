@@ -5,11 +5,15 @@ import copy
 import pytest
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver.schemas import StructuralSchema, faults
+from trainmaster.cluster.apiserver.schemas import StructuralSchema
+from trainmaster.cluster.apiserver.structural import faults, typeless, wrong_defaults
 
 PRESERVE = {"x-kubernetes-preserve-unknown-fields": True}
 QUANTITY = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+SET = {"type": "array", "x-kubernetes-list-type": "set", "items": TEXT}
+MAP = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+       "items": {"type": "object", "required": ["k"], "properties": {"k": TEXT, "v": TEXT}}}
 
 
 def of(**properties: Json) -> Object:
@@ -90,10 +94,20 @@ def test_without_a_schema_everything_is_kept() -> None:
     pytest.param({"s": {"type": "string", "maxLength": 2}}, {"s": "abc"},
                  "spec.s: Too long: may not be more than 2 bytes", id="too long"),
     pytest.param({"l": {"type": "array", "items": TEXT, "maxItems": 1}}, {"l": ["a", "b"]},
-                 "spec.l: Too many: 2: must have at most 1 items", id="too many"),
+                 "spec.l: Too many: 2: must have at most 1 item", id="too many"),
     pytest.param({"l": {"type": "array", "items": of(n=NUMBER)}}, {"l": [{"n": 1}, {"n": True}]},
                  'spec.l[1].n: Invalid value: "boolean": spec.l[1].n in body must be of type integer: "boolean"',
                  id="in an item of a list"),
+    pytest.param({"s": {"type": "string", "format": "date-time"}}, {"s": "soon"},
+                 'spec.s: Invalid value: "soon": spec.s in body must be of type date-time: "soon"', id="no moment"),
+    pytest.param({"n": {"type": "integer", "format": "int32"}}, {"n": 2**31},
+                 "spec.n: Invalid value: 2147483648: spec.n in body should be less than or equal to 2147483647",
+                 id="more than 32 bits"),
+    pytest.param({"l": SET}, {"l": ["a", "b", "a"]}, 'spec.l[2]: Duplicate value: "a"', id="a set with a repeat"),
+    pytest.param({"l": MAP}, {"l": [{"k": "a"}, {"k": "a", "v": "x"}]}, 'spec.l[1]: Duplicate value: {"k":"a"}',
+                 id="a list that is a map, with a repeat"),
+    pytest.param({"e": {"type": "object", "x-kubernetes-embedded-resource": True, **PRESERVE}}, {"e": {"kind": "Pod"}},
+                 "spec.e.apiVersion: Required value", id="an embedded object without a version"),
     pytest.param({"q": QUANTITY}, {"q": []},
                  'spec.q: Invalid value: "array": spec.q in body must be of type integer,string: "array"',
                  id="neither number nor text"),
@@ -106,7 +120,12 @@ def test_faults_are_told_with_their_path(properties: Object, spec: Json, expecte
     pytest.param({"q": QUANTITY}, {"q": 1}, id="int-or-string as a number"),
     pytest.param({"q": QUANTITY}, {"q": "100m"}, id="int-or-string as text"),
     pytest.param({"s": {"type": "string", "nullable": True, "enum": ["a"]}}, {"s": None}, id="null where it may be"),
-    pytest.param({"s": {"type": "string", "format": "date-time"}}, {"s": "soon"}, id="formats are not checked yet"),
+    pytest.param({"s": {"type": "string", "format": "date-time"}}, {"s": "2024-01-01T00:00:00Z"}, id="a moment"),
+    pytest.param({"l": SET}, {"l": ["a", "b"]}, id="a set"),
+    pytest.param({"l": MAP}, {"l": [{"k": "a"}, {"k": "b"}]}, id="a list that is a map"),
+    pytest.param({"e": {"type": "object", "x-kubernetes-embedded-resource": True, **PRESERVE}},
+                 {"e": {"apiVersion": "v1", "kind": "Pod"}}, id="an embedded object"),
+    pytest.param({"n": {"type": "integer", "format": "int32"}}, {"n": 2**31 - 1}, id="the largest number of 32 bits"),
 ])
 def test_what_fits(properties: Object, spec: Json) -> None:
     assert [] == list(schema(**properties).check({"spec": spec}, None))
@@ -116,7 +135,7 @@ FIXED = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSel
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), [
-    pytest.param({"q": "a"}, {"q": "b"}, ['spec.q: Invalid value: "string": queue is immutable'], id="changed"),
+    pytest.param({"q": "a"}, {"q": "b"}, ['spec.q: Invalid value: "b": queue is immutable'], id="changed"),
     pytest.param({"q": "a"}, {"q": "a"}, [], id="the same"),
     pytest.param({}, {"q": "b"}, [], id="set for the first time"),
     pytest.param({"q": "a"}, {}, [], id="taken away"),
@@ -145,3 +164,54 @@ def test_a_schema_may_not_be_bottomless() -> None:
         document = {"type": "object", "properties": {"a": document}}
 
     assert any("nested more than" in str(cause) for cause in faults(document, "x"))
+
+
+LIST = {"type": "array", "items": TEXT}
+UNTYPED = "type: Required value: must not be empty for specified object fields"
+
+
+@pytest.mark.parametrize(("field", "expected"), [
+    pytest.param({**LIST, "x-kubernetes-list-type": "bag"},
+                 'x-kubernetes-list-type: Unsupported value: "bag": supported values: "atomic", "set", "map"',
+                 id="a list type that is none"),
+    pytest.param({**TEXT, "x-kubernetes-list-type": "set"},
+                 'type: Invalid value: "string": must be array if x-kubernetes-list-type is specified',
+                 id="a list type of what is no list"),
+    pytest.param({**LIST, "x-kubernetes-list-type": "map"},
+                 "x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map",
+                 id="a map without keys"),
+    pytest.param({**MAP, "items": of(k=TEXT)},
+                 "items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it "
+                 "must have a default or be a required property", id="a key that may be missing"),
+    pytest.param({**MAP, "x-kubernetes-list-map-keys": ["z"]},
+                 'x-kubernetes-list-map-keys: Invalid value: ["z"]: entries must all be names of item properties',
+                 id="a key that is no field"),
+    pytest.param({"type": "array"}, "items: Required value: must be specified", id="a list of what?"),
+    pytest.param({**LIST, "uniqueItems": True}, "uniqueItems: Forbidden: uniqueItems cannot be set to true since the "
+                 "runtime complexity becomes quadratic", id="unique items in the words of JSON schema"),
+])
+def test_lists_in_definitions(field: Object, expected: str) -> None:
+    assert [f"x.properties[a].{expected}"] == [str(cause) for cause in faults(of(a=field), "x")]
+
+
+@pytest.mark.parametrize(("field", "expected"), [
+    pytest.param({"properties": {}}, [f"x.properties[a].{UNTYPED}"], id="a field without a type"),
+    pytest.param(QUANTITY, [], id="which a number or text needs not"),
+    pytest.param(PRESERVE, [], id="nor what may be anything"),
+])
+def test_fields_have_a_type(field: Object, expected: list[str]) -> None:
+    assert expected == [str(cause) for cause in typeless(of(a=field), "x")]
+
+
+def test_a_default_must_fit() -> None:
+    found = [str(cause) for cause in wrong_defaults(of(a={"type": "string", "default": 7}), "x")]
+
+    assert ['x.properties[a].default: Invalid value: "integer":  in body must be of type string: "integer"'] == found
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), [
+    pytest.param(["a", "a"], ["a", "a", "b"], [], id="a repeat that was there before is let be"),
+    pytest.param(["a"], ["a", "a"], ['spec.l[1]: Duplicate value: "a"'], id="a new one is not"),
+])
+def test_repeats_in_updates(old: Json, new: Json, expected: list[str]) -> None:
+    assert expected == [str(cause) for cause in schema(l=SET).check({"spec": {"l": new}}, {"spec": {"l": old}})]
