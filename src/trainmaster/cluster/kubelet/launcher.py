@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,7 @@ class Launcher:
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable, "-I", "-S", "-c", _PROGRAM, str(theirs.fileno()), str(self._run), str(_SOURCE),
                     pass_fds=(theirs.fileno(),), stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
+                    env=_environment(os.environ),
                 )
             try:
                 answer = await _received(ours, 0, "start the helper")
@@ -163,6 +164,11 @@ class Launcher:
         finally:
             if memory >= 0:
                 os.close(memory)
+
+
+def _environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Only what may be needed to run Python at all: every shim inherits it, and our own may hold secrets."""
+    return {name: ours[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in ours}
 
 
 def _memory_file(content: bytes) -> int:

@@ -6,6 +6,7 @@ case the API is the only memory, and what it says of the last attempts is writte
 counts go on and nothing that ran counts as never started.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,10 @@ from trainmaster.cluster.kubelet.observed import Exit
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.settings import NodeSettings, PodPlaces
 from trainmaster.cluster.kubelet.status import lost
+
+_UID = r"(?P<uid>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+_LOGS = re.compile(rf"[a-z0-9-]+_[a-z0-9.-]+_{_UID}")      # namespace_name_uid
+_VOLUMES = re.compile(_UID)
 
 
 def remember(pod: Object, places: PodPlaces, now: datetime) -> None:
@@ -43,10 +48,14 @@ def exit_record(end: Exit) -> Object:
 
 
 def orphans(settings: NodeSettings, known: set[str]) -> Iterator[Path]:
-    """Logs and volumes of pods that no longer exist. (Runtime directories hold processes and are ended as pods.)"""
-    for parent in (settings.logs, settings.volumes / "pods"):
+    """Logs and volumes of pods that no longer exist. (Runtime directories hold processes and are ended as pods.)
+
+    Only what is named as we name it: a person may keep other things beside them.
+    """
+    for parent, pattern in ((settings.logs, _LOGS), (settings.volumes / "pods", _VOLUMES)):
         for entry in parent.iterdir() if parent.is_dir() else ():
-            if entry.is_dir() and entry.name.rpartition("_")[2] not in known:
+            named = pattern.fullmatch(entry.name)
+            if named is not None and named.group("uid") not in known and entry.is_dir() and not entry.is_symlink():
                 yield entry
 
 

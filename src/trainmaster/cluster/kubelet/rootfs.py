@@ -77,7 +77,7 @@ def build(plan: RootPlan) -> None:
         devices = {name: linux.clone_tree(f"/dev/{name}", attributes) for name in DEVICES}
         homes = {path: linux.clone_tree(_own_home(scratch, number), linux.ATTR_NODEV | linux.ATTR_NOSUID)
                  for number, path in enumerate(plan["homes"])}
-        shared = linux.clone_tree(plan["shm"], _PLAIN)
+        shared = linux.clone_tree(plan["shm"], linux.ATTR_NODEV | linux.ATTR_NOSUID)
         binds = [(bind, linux.clone_tree(bind["source"], _attributes(bind)), os.path.isdir(bind["source"]))
                  for bind in plan["binds"]]
     if plan["rootless"]:

@@ -63,10 +63,13 @@ def test_what_the_disk_knows_is_not_overwritten(settings: NodeSettings) -> None:
 
 
 def test_logs_and_volumes_of_unknown_pods_are_orphans(settings: NodeSettings) -> None:
-    for name in ("logs/train_a_known", "logs/train_b_gone", "volumes/pods/known", "volumes/pods/gone"):
-        (settings.run.parent / name).mkdir(parents=True)
+    known, gone = (f"{n}1111111-2222-3333-4444-555555555555" for n in (1, 2))
+    for name in (f"train_a_{known}", f"train_b_{gone}", "notes", "my_own_things"):
+        (settings.logs / name).mkdir(parents=True)
+    for name in (known, gone, "data"):
+        (settings.volumes / "pods" / name).mkdir(parents=True)
 
-    assert {"train_b_gone", "gone"} == {path.name for path in reap.orphans(settings, {"known"})}
+    assert {f"train_b_{gone}", gone} == {path.name for path in reap.orphans(settings, {known})}
 
 
 def test_a_pod_without_an_object_is_known_by_its_record(settings: NodeSettings) -> None:
