@@ -2,13 +2,13 @@
 
 import http.client
 import os
-import shutil
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from trainmaster.cluster.kubelet import holder
+from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.local import parts
 from trainmaster.local.home import Home
 from trainmaster.local.up import alone
@@ -36,7 +36,7 @@ def down(home: Home, *, keep_pods: bool = False, say: Callable[[str], None]) -> 
         if keep_pods:
             return running
         holder.end(home.run)  # whatever still lives in the cluster's namespaces goes with it
-        shutil.rmtree(home.run)
+        remove(home.run)
         return running
 
 
