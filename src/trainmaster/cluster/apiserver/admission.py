@@ -8,14 +8,16 @@ from datetime import datetime
 
 import orjson
 
-from trainmaster.api.core import DEFINITIONS, NAMESPACES, SERVICES
+from trainmaster.api.core import DEFINITIONS, NAMESPACES, PODS, SERVICES
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, definitions, failures, services
+from trainmaster.cluster.apiserver import causes, definitions, failures, quotas, services
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import PERMANENT
 from trainmaster.cluster.store import Store
+
+_PRIORITIES = "/scheduling.k8s.io/priorityclasses/"
 
 
 class Admission:
@@ -25,6 +27,7 @@ class Admission:
         self._store = store
         self._catalog = catalog
         self._addresses = services.Addresses()
+        self._ports = services.NodePorts()
 
     def start(self) -> None:
         """Take in what earlier runs left in the store."""
@@ -32,6 +35,7 @@ class Admission:
             self._catalog.install(orjson.loads(record.value))
         stored = [orjson.loads(record.value) for record in self._store.scan("/core/services/")]
         self._addresses = services.Addresses(map(_address, stored))
+        self._ports = services.NodePorts(port for service in stored for port in services.node_ports(service))
 
     def creating(self, kind: Kind, thing: Object, now: datetime) -> None:
         """Raises Failure 403, 404 or 422."""
@@ -43,19 +47,26 @@ class Admission:
                                    "create not allowed while custom resource definition is terminating")
         if kind.resource == SERVICES:
             self._give_address(kind, thing)
+            self._give_ports(kind, thing, {})
+        elif kind.resource == PODS:
+            self._set_priority(thing)
         elif kind.resource == DEFINITIONS:
             thing["status"] = definitions.accepted(thing, self._catalog.definitions(), now)
 
     def changing(self, kind: Kind, old: Object, thing: Object, now: datetime) -> None:
         if kind.resource == DEFINITIONS and "deletionTimestamp" not in thing["metadata"]:
             thing["status"] = definitions.accepted(thing, self._catalog.definitions(), now)
-        if kind.resource == SERVICES and not _address(old):
-            self._give_address(kind, thing)
+        if kind.resource == SERVICES:
+            if not _address(old):
+                self._give_address(kind, thing)
+            self._give_ports(kind, thing, old)
 
     def changed(self, kind: Kind, old: Object, thing: Object) -> None:
         """A change is stored; called with the two swapped, it takes back one that is not."""
-        if kind.resource == SERVICES and _address(old) != _address(thing):
-            self._addresses.release(_address(old))
+        if kind.resource == SERVICES:
+            self._ports.release(services.node_ports(old) - services.node_ports(thing))
+            if _address(old) != _address(thing):
+                self._addresses.release(_address(old))
 
     def deleting(self, kind: Kind, name: str) -> None:
         if kind.resource == NAMESPACES and name in PERMANENT:
@@ -68,6 +79,7 @@ class Admission:
     def removed(self, kind: Kind, thing: Object) -> None:
         if kind.resource == SERVICES:
             self._addresses.release(_address(thing))
+            self._ports.release(services.node_ports(thing))
 
     def _check_namespace(self, kind: Kind, thing: Object) -> None:
         name = thing["metadata"]["namespace"]
@@ -91,6 +103,58 @@ class Admission:
             fault = causes.invalid("spec.clusterIPs", [wanted], str(error))
             raise failures.invalid(kind.resource, service["metadata"]["name"], [fault]) from error
         spec["clusterIPs"] = [spec["clusterIP"]]
+
+
+    def _give_ports(self, kind: Kind, service: Object, old: Object) -> None:
+        """Node ports for those that want one. A failure gives back everything that this write took."""
+        spec = service["spec"]
+        had, took = services.node_ports(old), set[int]()
+        wants = services.wants_node_ports(spec)
+        for index, port in enumerate(spec.get("ports") or ()):
+            wanted = int(port.get("nodePort") or 0)
+            if wanted in had or wanted in took or (not wanted and not wants):
+                continue      # two protocols may share a number
+            try:
+                port["nodePort"] = self._ports.take(wanted)
+            except ValueError as error:
+                self._ports.release(took)
+                if _address(service) != _address(old):
+                    self._addresses.release(_address(service))
+                fault = causes.invalid(f"spec.ports[{index}].nodePort", wanted, str(error))
+                raise failures.invalid(kind.resource, service["metadata"]["name"], [fault]) from error
+            took.add(port["nodePort"])
+        if spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local" \
+                and not spec.get("healthCheckNodePort"):
+            spec["healthCheckNodePort"] = self._ports.take(0)
+
+    def _set_priority(self, pod: Object) -> None:
+        """A pod's priority is that of its class; without one, that of the class for all, or zero."""
+        spec, name = pod["spec"], pod["metadata"]["name"]
+        wanted = spec.get("priorityClassName") or ""
+        found = self._priority_class(wanted)
+        if found is None and wanted:
+            raise failures.forbidden(PODS, name, f"no PriorityClass with name {wanted} was found")
+        value = int((found or {}).get("value") or 0)
+        if spec.get("priority") not in {0, None, value}:
+            raise failures.forbidden(PODS, name, (
+                f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority "
+                f"admission controller computed {value} from the given PriorityClass name"))
+        spec["priority"] = value
+        if found is not None:
+            spec["priorityClassName"] = found["metadata"]["name"]
+            spec["preemptionPolicy"] = found.get("preemptionPolicy", "PreemptLowerPriority")
+
+    def _priority_class(self, name: str) -> Object | None:
+        if name in quotas.SYSTEM_PRIORITIES:
+            return {"metadata": {"name": name}, "value": quotas.SYSTEM_PRIORITIES[name]}
+        if name:
+            record = self._store.latest(f"{_PRIORITIES}{name}")
+            return None if record is None else orjson.loads(record.value)
+        for record in self._store.scan(_PRIORITIES):
+            if b'"globalDefault":true' in record.value:
+                found: Object = orjson.loads(record.value)
+                return found
+        return None
 
 
 def _address(service: Object) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trainmaster.api import core
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, columns, names, normal, shapes
+from trainmaster.cluster.apiserver import causes, checks, columns, names, normal
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Column, Kind, View
 from trainmaster.cluster.apiserver.rows import row
@@ -81,7 +81,7 @@ def _column(column: Column) -> Column:
 _settle = normal.settle("v1", "Event")
 
 KINDS: tuple[Kind, ...] = (
-    row("v1", "events", selectable=_FIELDS, shape=shapes.EVENT, rules=_core_rules, columns=columns.EVENT),
+    row("v1", "events", selectable=_FIELDS, rules=_core_rules, columns=columns.EVENT),
     row("events.k8s.io/v1", "events", selectable=tuple(_NEW_FIELDS), rules=_new_rules,
         view=View(core.EVENTS, to_core, to_new, _NEW_FIELDS), columns=tuple(map(_column, columns.EVENT))),
 )

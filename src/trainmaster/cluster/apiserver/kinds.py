@@ -19,11 +19,11 @@ from trainmaster.cluster.apiserver import (
     jobs,
     names,
     network,
+    pod_rules,
     pods,
     quotas,
     scaling,
     services,
-    shapes,
     storage,
     workloads,
 )
@@ -174,7 +174,7 @@ def _node_rules(node: Object, old: Object | None) -> Iterator[Cause]:
         if not taint.get("effect"):
             yield causes.required(f"{path}.effect")
         else:
-            yield from checks.choice(taint["effect"], f"{path}.effect", pods.EFFECTS)
+            yield from checks.choice(taint["effect"], f"{path}.effect", pod_rules.EFFECTS)
         if (key, taint.get("effect")) in taken:
             yield causes.duplicate(path, taint)
         taken.add((key, taint.get("effect")))
@@ -197,26 +197,25 @@ _POD_FIELDS = (
 BUILT_IN: tuple[Kind, ...] = (
     row("v1", "namespaces", naming=names.label, answers_object=True,
         parts=(Subresource("finalize", "Namespace", ("update",)),), selectable=("status.phase",),
-        shape=shapes.NAMESPACE, begin=_namespace_begin, defaults=_namespace_defaults, carry=_namespace_carry,
+        begin=_namespace_begin, defaults=_namespace_defaults, carry=_namespace_carry,
         ending=_namespace_ending, content_finalizers=True, columns=columns.NAMESPACE),
-    row("v1", "nodes", keeps_status=True, selectable=("spec.unschedulable",), shape=shapes.NODE, rules=_node_rules,
+    row("v1", "nodes", keeps_status=True, selectable=("spec.unschedulable",), rules=_node_rules,
         columns=columns.NODE),
     row("v1", "pods", generation=True, answers_object=True, parts=_POD_PARTS, selectable=_POD_FIELDS,
-        shape=shapes.POD, begin=pods.begin, defaults=pods.defaults, rules=pods.rules, grace=pods.grace,
-        columns=columns.POD),
+        begin=pods.begin, defaults=pods.defaults, rules=pods.rules, grace=pods.grace, columns=columns.POD),
     row("v1", "services", naming=names.label_1035, answers_object=True, selectable=("spec.clusterIP", "spec.type"),
-        shape=shapes.SERVICE, begin=services.begin, defaults=services.defaults, carry=services.keep_address,
-        rules=services.rules, columns=columns.SERVICE),
-    row("v1", "endpoints", shape=shapes.ENDPOINTS, defaults=_endpoints_defaults, rules=network.endpoints_rules,
+        begin=services.begin, defaults=services.defaults, carry=services.carry, rules=services.rules,
+        columns=columns.SERVICE),
+    row("v1", "endpoints", defaults=_endpoints_defaults, rules=network.endpoints_rules,
         columns=columns.ENDPOINTS),
-    row("v1", "configmaps", shape=shapes.CONFIG_MAP, rules=_config_map_rules, columns=columns.CONFIG_MAP),
-    row("v1", "secrets", selectable=("type",), shape=shapes.SECRET, defaults=_secret_defaults, rules=_secret_rules,
+    row("v1", "configmaps", rules=_config_map_rules, columns=columns.CONFIG_MAP),
+    row("v1", "secrets", selectable=("type",), defaults=_secret_defaults, rules=_secret_rules,
         columns=columns.SECRET),
-    row("v1", "serviceaccounts", answers_object=True, shape=shapes.SERVICE_ACCOUNT, columns=columns.SERVICE_ACCOUNT),
-    row("coordination.k8s.io/v1", "leases", shape=shapes.LEASE, unconditional=False, rules=_lease_rules,
+    row("v1", "serviceaccounts", answers_object=True, columns=columns.SERVICE_ACCOUNT),
+    row("coordination.k8s.io/v1", "leases", unconditional=False, rules=_lease_rules,
         columns=columns.LEASE),
     Kind(core.DEFINITIONS, ("crd", "crds"), ("api-extensions",), status=True, generation=True, unconditional=False,
-         shape=shapes.DEFINITION, begin=definitions.begin, defaults=definitions.defaults, rules=definitions.rules,
+         begin=definitions.begin, defaults=definitions.defaults, rules=definitions.rules,
          answers_object=True, ending=definitions.ending, columns=columns.DEFINITION),
     *events.KINDS, *workloads.KINDS, *jobs.KINDS, *scaling.KINDS, *network.KINDS, *storage.KINDS, *quotas.KINDS,
     *access.KINDS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.api.meta import Json, Object, moment, timestamp
-from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, names
+from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, names, normal
 from trainmaster.cluster.apiserver.bodies import as_object
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import FOREGROUND, ORPHAN, Kind
@@ -71,6 +71,8 @@ def _typed(kind: Kind, thing: Object) -> tuple[Object, list[str]]:
     if type_ is not None:
         found = inspection.inspect(thing, type_)
         pruned = inspection.prune(thing, type_) if found.unknown else thing
+        if not found.faults:
+            pruned = normal.without_holes(pruned, type_)
     else:
         metadata = builtin.type_named(builtin.METADATA)
         found = inspection.inspect(thing["metadata"], metadata, "metadata")
@@ -226,7 +228,8 @@ def _finalizers(found: list[str], propagation: str) -> list[str]:
 
 def _refuse(kind: Kind, thing: Object, faults: list[Cause]) -> None:
     if faults:
-        raise failures.invalid(kind.resource, thing["metadata"].get("name", ""), faults)
+        resource = kind.view.stored if kind.view else kind.resource
+        raise failures.invalid(resource, thing["metadata"].get("name", ""), faults)
 
 
 def _metadata_faults(kind: Kind, thing: Object) -> Iterator[Cause]:

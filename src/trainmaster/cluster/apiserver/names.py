@@ -66,7 +66,7 @@ def qualified(key: str) -> Faults:
     elif slash:
         found += [f"prefix part {fault}" for fault in subdomain(prefix)]
     if not name:
-        return [*found, "name part must be non-empty"]
+        found.append("name part must be non-empty")
     return found + [f"name part {fault}" for fault in _length(name, 63)] + _match(
         name, _QUALIFIED, "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
         "with an alphanumeric character", "MyName", "my.name", "123-abc")
@@ -95,7 +95,7 @@ def port_name(name: str) -> Faults:
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if "--" in name:
         found.append("must not contain consecutive hyphens")
-    if not any(sign.isalpha() for sign in name):
+    if not any("a" <= sign <= "z" for sign in name):
         found.append("must contain at least one letter (a-z)")
     if name.startswith("-") or name.endswith("-"):
         found.append("must not begin or end with a hyphen")

@@ -15,13 +15,14 @@ from typing import TypeAlias
 from trainmaster.api import quantity
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import builtin
-from trainmaster.cluster.apiserver.builtin import Field, Many, Zero
+from trainmaster.cluster.apiserver.builtin import Field, Many, Type, Zero
 
 Step: TypeAlias = Callable[[Json], Json]
 
 _ZEROS: dict[str, Json] = {
     "string": "", "bool": False, "int32": 0, "int64": 0, "double": 0, "quantity": "0", "int-or-string": 0, "bytes": "",
 }
+_NESTED = (dict, list)
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 _SMALL = ("n", "u", "m")
@@ -105,6 +106,35 @@ def _step(field: Field) -> Step | None:
     if field.many is Many.MAP:
         return lambda value: {key: one(item) for key, item in value.items()} if isinstance(value, dict) else value
     return one
+
+
+def without_holes(value: Json, type_: Type) -> Json:
+    """The object with a zero of the right type for each `null` in a list, as Go reads it."""
+    if not isinstance(value, dict) or not _has_hole(value):
+        return value
+    return {name: _filled(item, field) if (field := type_.fields.get(name)) else item for name, item in value.items()}
+
+
+def _has_hole(value: Json) -> bool:
+    if isinstance(value, dict):
+        return any(_has_hole(item) for item in value.values() if item.__class__ in _NESTED)
+    return any(item is None or (item.__class__ in _NESTED and _has_hole(item)) for item in value)
+
+
+def _filled(value: Json, field: Field) -> Json:
+    if field.many is Many.LIST and isinstance(value, list):
+        return [_zero_item(field) if item is None else _filled_one(item, field) for item in value]
+    if field.many is Many.MAP and isinstance(value, dict):
+        return {key: _filled_one(item, field) for key, item in value.items()}
+    return _filled_one(value, field)
+
+
+def _filled_one(value: Json, field: Field) -> Json:
+    return without_holes(value, builtin.type_named(field.type_name)) if field.type_name else value
+
+
+def _zero_item(field: Field) -> Json:
+    return {} if field.type_name else _ZEROS.get(field.word)
 
 
 def canonical(value: Json) -> Json:

@@ -1,20 +1,15 @@
-"""Pods: what is filled in when one is created, and what is refused.
+"""Pods: what is filled in when one is created, and what an update may change.
 
-Defaults and rules are those that clients, the scheduler and the node rely on. Fields nobody here reads pass through.
+What a spec may say at all is in `pod_rules`: templates of other kinds follow the same rules.
 """
 
 from collections.abc import Iterable, Iterator
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, names
+from trainmaster.cluster.apiserver import causes, pod_rules
 from trainmaster.cluster.apiserver.causes import Cause
 
-RESTART_POLICIES = ("Always", "OnFailure", "Never")
-DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-PROTOCOLS = ("TCP", "UDP", "SCTP")
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 QOS_RESOURCES = ("cpu", "memory")
 GRACE = 30
 
@@ -84,7 +79,7 @@ def spec_defaults(spec: Object) -> None:
 
 def rules(pod: Object, old: Object | None) -> Iterator[Cause]:
     spec = pod["spec"]
-    yield from spec_rules(spec, "spec")
+    yield from pod_rules.spec_rules(spec, "spec")
     if old is not None:
         yield from _update_rules(spec, old.get("spec") or {})
 
@@ -180,110 +175,27 @@ def _volume_defaults(volume: Object) -> None:
         claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
 
-def spec_rules(spec: Object, path: str) -> Iterator[Cause]:
-    """The faults of a pod spec at `path`, also that of a template."""
-    if not spec.get("containers"):
-        yield causes.required(f"{path}.containers")
-    for field, choices in (("restartPolicy", RESTART_POLICIES), ("dnsPolicy", DNS_POLICIES)):
-        if spec.get(field) not in choices:
-            yield causes.unsupported(f"{path}.{field}", spec.get(field), sorted(choices))
-    for field, rule in (("hostname", names.label), ("subdomain", names.label), ("nodeName", names.subdomain)):
-        if spec.get(field):
-            yield from names.refused(f"{path}.{field}", spec[field], rule(spec[field]))
-    if spec["terminationGracePeriodSeconds"] < 0:
-        yield causes.invalid(f"{path}.terminationGracePeriodSeconds", spec["terminationGracePeriodSeconds"],
-                             "must be greater than or equal to 0")
-    deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline < 2**31:
-        yield causes.invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
-    yield from names.labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
-    volumes = [str(volume.get("name") or "") for volume in spec.get("volumes") or ()]
-    yield from _names_of(spec.get("volumes") or (), f"{path}.volumes", set())
-    taken: set[str] = set()
-    for field in ("containers", "initContainers"):
-        yield from _names_of(spec.get(field) or (), f"{path}.{field}", taken)
-        for index, container in enumerate(spec.get(field) or ()):
-            yield from _container_rules(container, f"{path}.{field}[{index}]", volumes)
-
-
-def _names_of(things: Iterable[Object], path: str, taken: set[str]) -> Iterator[Cause]:
-    for index, thing in enumerate(things):
-        name = thing.get("name") or ""
-        if not name:
-            yield causes.required(f"{path}[{index}].name")
-        elif name in taken:
-            yield causes.duplicate(f"{path}[{index}].name", name)
-        else:
-            yield from names.refused(f"{path}[{index}].name", name, names.label(name))
-        taken.add(name)
-
-
-def _container_rules(container: Object, path: str, volumes: list[str]) -> Iterator[Cause]:
-    image = container.get("image") or ""
-    if not image:
-        yield causes.required(f"{path}.image")
-    elif image != image.strip():
-        yield causes.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
-    if container.get("imagePullPolicy") not in PULL_POLICIES:
-        yield causes.unsupported(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), PULL_POLICIES)
-    for index, variable in enumerate(container.get("env") or ()):
-        if not variable.get("name"):
-            yield causes.required(f"{path}.env[{index}].name")
-        else:
-            yield from names.refused(f"{path}.env[{index}].name", variable["name"], names.env_name(variable["name"]))
-    for index, mount in enumerate(container.get("volumeMounts") or ()):
-        yield from _mount_rules(mount, f"{path}.volumeMounts[{index}]", volumes)
-    yield from _port_rules(container.get("ports") or (), f"{path}.ports")
-    yield from _resource_rules(container.get("resources") or {}, f"{path}.resources")
-
-
-def _mount_rules(mount: Object, path: str, volumes: list[str]) -> Iterator[Cause]:
-    name = mount.get("name") or ""
-    if not name:
-        yield causes.required(f"{path}.name")
-    elif name not in volumes:
-        yield Cause(f"{path}.name", "FieldValueNotFound", f"Not found: {causes.quoted(name)}")
-    if not mount.get("mountPath"):
-        yield causes.required(f"{path}.mountPath")
-
-
-def _port_rules(ports: Iterable[Object], path: str) -> Iterator[Cause]:
-    taken: set[str] = set()
-    for index, port in enumerate(ports):
-        name = port.get("name")
-        if name:
-            yield from names.refused(f"{path}[{index}].name", name, names.port_name(name))
-            if name in taken:
-                yield causes.duplicate(f"{path}[{index}].name", name)
-            taken.add(name)
-        if not port.get("containerPort"):
-            yield causes.required(f"{path}[{index}].containerPort")
-        for field in ("containerPort", "hostPort"):
-            if port.get(field) and not 1 <= port[field] <= 65535:
-                yield causes.invalid(f"{path}[{index}].{field}", port[field], "must be between 1 and 65535, inclusive")
-        if port.get("protocol") not in PROTOCOLS:
-            yield causes.unsupported(f"{path}[{index}].protocol", port.get("protocol"), sorted(PROTOCOLS))
-
-
-def _resource_rules(resources: Object, path: str) -> Iterator[Cause]:
-    limits = resources.get("limits") or {}
-    for group in ("limits", "requests"):
-        for name, amount in (resources.get(group) or {}).items():
-            if quantity.parse(amount) < 0:
-                yield causes.invalid(f"{path}.{group}[{name}]", str(amount), "must be greater than or equal to 0")
-    for name, amount in (resources.get("requests") or {}).items():
-        if name in limits and quantity.parse(amount) > quantity.parse(limits[name]):
-            yield causes.invalid(f"{path}.requests", str(amount),
-                                 f"must be less than or equal to {name} limit of {limits[name]}")
-
-
 def _update_rules(spec: Object, old: Object) -> Iterator[Cause]:
-    if _fixed(spec) != _fixed(old):
-        yield causes.forbidden("spec", _MAY_CHANGE)
-    was = old.get("tolerations") or []
-    if any(item not in (spec.get("tolerations") or []) for item in was):
+    for field in ("containers", "initContainers"):
+        if len(spec.get(field) or ()) != len(old.get(field) or ()):
+            yield causes.forbidden(f"spec.{field}", "pod updates may not add or remove containers")
+            return
+    now, was = spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
+    if was is not None and now is None:
+        yield causes.invalid("spec.activeDeadlineSeconds", None,
+                             "must not update from a positive integer to nil value")
+    elif was is not None and now > was:
+        yield causes.invalid("spec.activeDeadlineSeconds", now, "must be less than or equal to previous value")
+    kept = [_without_seconds(item) for item in spec.get("tolerations") or ()]
+    if any(_without_seconds(item) not in kept for item in old.get("tolerations") or ()):
         yield causes.forbidden("spec.tolerations",
                                "existing toleration can not be modified except its tolerationSeconds")
+    if _fixed(spec) != _fixed(old):
+        yield causes.forbidden("spec", _MAY_CHANGE)
+
+
+def _without_seconds(toleration: Object) -> Object:
+    return {field: value for field, value in toleration.items() if field != "tolerationSeconds"}
 
 
 def _fixed(spec: Object) -> Object:

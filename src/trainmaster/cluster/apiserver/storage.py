@@ -255,9 +255,9 @@ def _attachment_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
     node = spec.get("nodeName") or ""
     yield from names.refused("spec.nodeName", node, names.subdomain(node))
     if old is not None and spec != old.get("spec"):
-        told = {"Attacher": spec.get("attacher"), "NodeName": node, "Source": {
+        told = {"Attacher": spec.get("attacher"), "Source": {
             "PersistentVolumeName": source.get("persistentVolumeName"),
-            "InlineVolumeSpec": source.get("inlineVolumeSpec")}}
+            "InlineVolumeSpec": source.get("inlineVolumeSpec")}, "NodeName": node}
         yield causes.invalid("spec", told, checks.IMMUTABLE)
 
 

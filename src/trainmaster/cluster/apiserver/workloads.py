@@ -7,7 +7,7 @@ are elsewhere; here is what a server says to whoever writes one.
 from collections.abc import Iterator
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, labels, names, pods, workload_columns
+from trainmaster.cluster.apiserver import causes, checks, labels, names, pod_rules, pods, workload_columns
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
@@ -29,7 +29,7 @@ def template_rules(template: Object, path: str) -> Iterator[Cause]:
     meta = template.get("metadata") or {}
     yield from names.labels(meta.get("labels") or {}, f"{path}.labels")
     yield from names.annotations(meta.get("annotations") or {}, f"{path}.annotations")
-    yield from pods.spec_rules(template.get("spec") or {}, f"{path}.spec")
+    yield from pod_rules.spec_rules(template.get("spec") or {}, f"{path}.spec")
 
 
 def _kept_running(template: Object, path: str, owner: str) -> Iterator[Cause]:
