@@ -1,7 +1,7 @@
 """Where the cluster is and who we are: kubeconfig files, and the account of a pod.
 
-Read by ourselves: the formats are small, and a file that asks for something we do not do (programs that fetch
-credentials, proxies) is refused with a sentence instead of failing later with a 401.
+Read by ourselves: the formats are small, and a file that asks for something we do not do (a proxy, a program that wants
+a terminal) is refused with a sentence instead of failing later with a 401.
 """
 
 import base64
@@ -14,8 +14,10 @@ from typing import Any
 import yaml
 
 from trainmaster.api.meta import Object
+from trainmaster.kube.credentials import GROUP, VERSIONS, Credentials, Plugin, PluginTransport
 from trainmaster.kube.http import HttpTransport, Timeouts
 from trainmaster.kube.tls import ClientCertificate
+from trainmaster.kube.transport import Transport
 
 NAME = "trainmaster"
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -39,6 +41,7 @@ class Access:
     token_file: Path | None = None
     verify: bool = True
     server_name: str = ""
+    plugin: Plugin | None = None
 
 
 def load(path: Path, context: str | None = None) -> Access:
@@ -67,6 +70,8 @@ def load(path: Path, context: str | None = None) -> Access:
         token_file=path.parent / token_file if token_file and not user.get("token") else None,
         verify=not cluster.get("insecure-skip-tls-verify"),
         server_name=str(cluster.get("tls-server-name") or ""),
+        # As kubectl does: a token that is there wins over a program that would have to be asked for one.
+        plugin=_plugin(user["exec"], cluster, chosen, path) if user.get("exec") and not user.get("token") else None,
     )
 
 
@@ -85,18 +90,24 @@ def in_cluster(environment: Mapping[str, str], account: Path = ACCOUNT) -> Acces
     )
 
 
-def transport(access: Access, *, timeouts: Timeouts | None = None) -> HttpTransport:
+def transport(access: Access, *, timeouts: Timeouts | None = None) -> Transport:
     """Raises KubeconfigError when certificates or keys cannot be used."""
     identity = None
     if access.client_cert and access.client_key:
         identity = ClientCertificate(access.client_cert, access.client_key)
-    try:
+
+    def connect(certificate: ClientCertificate | None) -> Transport:
         return HttpTransport(
-            access.server, token=access.token, token_file=access.token_file, ca=access.ca, client_cert=identity,
-            verify=access.verify, server_name=access.server_name, timeouts=timeouts,
+            access.server, token=access.token, token_file=access.token_file, ca=access.ca,
+            client_cert=certificate or identity, verify=access.verify, server_name=access.server_name,
+            timeouts=timeouts,
         )
+
+    try:
+        plain = connect(None)
     except ValueError as error:
         raise KubeconfigError(f"context {access.context!r}: {error}") from error
+    return plain if access.plugin is None else PluginTransport(Credentials(access.plugin), connect)
 
 
 def document(server: str, ca_pem: bytes, token: str) -> Object:
@@ -155,9 +166,50 @@ def _bytes(section: Mapping[str, Any], name: str, path: Path) -> bytes | None:
         raise KubeconfigError(f"{path}: {name} {file}: {error.strerror}.") from error
 
 
+def _plugin(given: Any, cluster: Mapping[str, Any], context: str, path: Path) -> Plugin:
+    """The program that `exec` names."""
+    where = f"{path}: exec of context {context!r}"
+    if not isinstance(given, dict) or not given.get("command"):
+        raise KubeconfigError(f"{where}: no command. Name the program that prints an ExecCredential.")
+    version, mode = str(given.get("apiVersion") or ""), given.get("interactiveMode")
+    if version not in VERSIONS:
+        raise KubeconfigError(f"{where}: apiVersion is {version!r}, expected {' or '.join(VERSIONS)}.")
+    if mode is None and version == VERSIONS[0]:
+        raise KubeconfigError(f"{where}: interactiveMode is missing, which {version} asks for. Set it to Never.")
+    if mode not in (None, "Never", "IfAvailable"):
+        raise KubeconfigError(
+            f"{where}: interactiveMode is {mode!r}. Programs are started without a terminal: expected Never or "
+            "IfAvailable."
+        )
+    command, wanted = str(given["command"]), given.get("env") or ()
+    if not all(isinstance(each, dict) and each.get("name") for each in wanted):
+        raise KubeconfigError(f"{where}: env is not a list of names and values.")
+    return Plugin(
+        # A name is looked for in PATH; a path that is not whole begins beside the kubeconfig.
+        command=str(path.parent / command) if "/" in command else command,
+        args=tuple(str(each) for each in given.get("args") or ()),
+        environment=tuple((str(each["name"]), str(each.get("value") or "")) for each in wanted),
+        api_version=version,
+        hint=str(given.get("installHint") or ""),
+        cluster=_told_of(cluster, path) if given.get("provideClusterInfo") else None,
+    )
+
+
+def _told_of(cluster: Mapping[str, Any], path: Path) -> Object:
+    """What a program may know about the cluster it is asked for."""
+    told: Object = {
+        name: cluster[name] for name in ("server", "tls-server-name", "insecure-skip-tls-verify") if cluster.get(name)
+    }
+    if ca := _bytes(cluster, "certificate-authority", path):
+        told["certificate-authority-data"] = base64.b64encode(ca).decode()
+    for extension in cluster.get("extensions") or ():
+        if extension.get("name") == f"{GROUP}/exec":
+            told["config"] = extension.get("extension")
+    return told
+
+
 def _refuse_unsupported(cluster: Mapping[str, Any], user: Mapping[str, Any], context: str, path: Path) -> None:
     for section, name, instead in (
-        (user, "exec", "Use a token, a tokenFile or a client certificate."),
         (user, "auth-provider", "Use a token, a tokenFile or a client certificate."),
         (user, "username", "Kubernetes took passwords until 1.18. Use a token or a client certificate."),
         (cluster, "proxy-url", "Name a server that can be reached directly."),

@@ -1,13 +1,18 @@
 """Kubeconfig files: what is read, what wins, what is refused and with which words."""
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from trainmaster.kube.credentials import Plugin
 from trainmaster.kube.kubeconfig import Access, KubeconfigError, document, in_cluster, load, transport
+
+V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
+NEVER = {"apiVersion": V1, "interactiveMode": "Never"}
 
 
 def encoded(text: str) -> str:
@@ -72,6 +77,48 @@ def test_what_is_read(content: dict[str, Any], expected: Access, folder: Path) -
     assert expected == load(path)
 
 
+CLUSTER = {
+    "certificate-authority-data": encoded("x"), "tls-server-name": "n",
+    "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}, {"name": "other"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "given", "expected"),
+    [
+        pytest.param({}, {"command": "helper", **NEVER}, Plugin("helper"), id="a name is left to PATH"),
+        pytest.param({}, {"command": "/bin/helper", **NEVER}, Plugin("/bin/helper"), id="a whole path"),
+        pytest.param({}, {"command": "./bin/helper", **NEVER}, Plugin("FOLDER/bin/helper"), id="a path beside it"),
+        pytest.param({}, {"command": "helper", "apiVersion": V1BETA1}, Plugin("helper", api_version=V1BETA1),
+                     id="the older version, which need not say whether it talks"),
+        pytest.param({}, {"command": "helper", "args": ["a", 1], "env": [{"name": "N", "value": "v"}],
+                          "installHint": "get it", **NEVER},
+                     Plugin("helper", ("a", "1"), (("N", "v"),), hint="get it"), id="arguments, environment, a hint"),
+        pytest.param(CLUSTER, {"command": "helper", "provideClusterInfo": True, **NEVER},
+                     Plugin("helper", cluster={
+                         "server": "https://h:1", "tls-server-name": "n", "certificate-authority-data": encoded("x"),
+                         "config": {"audience": "a"},
+                     }), id="it wants to know for which cluster"),
+    ],
+)
+def test_a_program_for_credentials(
+    cluster: dict[str, Any], given: dict[str, Any], expected: Plugin, folder: Path
+) -> None:
+    path = folder / "config"
+    path.write_text(yaml.safe_dump(config(cluster, {"exec": given})))
+    found = load(path).plugin
+
+    assert found is not None
+    assert expected == replace(found, command=found.command.replace(str(folder), "FOLDER"))
+
+
+def test_a_token_that_is_there_wins_over_a_program(folder: Path) -> None:
+    path = folder / "config"
+    path.write_text(yaml.safe_dump(config(user={"token": "t", "exec": {"command": "x", **NEVER}})))
+
+    assert ("t", None) == (load(path).token, load(path).plugin)
+
+
 def test_a_token_file_is_named_and_not_read(folder: Path) -> None:
     path = folder / "config"
     path.write_text(yaml.safe_dump(config(user={"tokenFile": "token"})))
@@ -101,7 +148,15 @@ def test_a_context_can_be_chosen(folder: Path) -> None:
         pytest.param(config({"server": "h:1"}), "expected an https:// address", id="no address"),
         pytest.param(config({"certificate-authority-data": "%%"}), "not base64", id="broken data"),
         pytest.param(config({"certificate-authority": "none"}), "No such file", id="a file that is missing"),
-        pytest.param(config(user={"exec": {"command": "x"}}), "'exec', which is not supported. Use a token", id="exec"),
+        pytest.param(config(user={"exec": {"apiVersion": V1}}), "exec of context 'c': no command", id="no program"),
+        pytest.param(config(user={"exec": {"command": "x", "apiVersion": "v1alpha1"}}),
+                     "apiVersion is 'v1alpha1', expected client", id="a program of another time"),
+        pytest.param(config(user={"exec": {"command": "x", "env": ["a"], **NEVER}}), "env is not a list",
+                     id="an environment that is none"),
+        pytest.param(config(user={"exec": {"command": "x", "apiVersion": V1}}), "interactiveMode is missing",
+                     id="a program that may or may not want to talk"),
+        pytest.param(config(user={"exec": {"command": "x", "apiVersion": V1, "interactiveMode": "Always"}}),
+                     "without a terminal", id="a program that wants to talk"),
         pytest.param(config(user={"auth-provider": {"name": "x"}}), "'auth-provider'", id="an old provider"),
         pytest.param(config(user={"username": "x"}), "'username'", id="a password"),
         pytest.param(config({"proxy-url": "http://p"}), "'proxy-url'", id="a proxy"),
