@@ -25,6 +25,8 @@ _NAME_RULE = (
 )
 # Of a label value, of a service name, and of a pod's host name.
 LONGEST_NAME = 63
+# Of one job. Far above any real one, and low enough that a typing mistake cannot keep the operator from other jobs.
+MOST_REPLICAS = 10_000
 
 
 class _Port(msgspec.Struct, rename="camel"):
@@ -194,6 +196,8 @@ def _replicas(job: str, specs: Mapping[str, Json], kind: JobKind) -> Iterator[Pr
             limit = LONGEST_NAME - (len(longest) - len(job))
             yield Problem("metadata.name", f"Invalid value: {_quoted(job)}: its pods would have names like {longest}, "
                           f"longer than {LONGEST_NAME} characters; use at most {limit}")
+    if (total := sum(counts.values())) > MOST_REPLICAS:
+        yield Problem(where, f"Invalid value: {total}: a job may have at most {MOST_REPLICAS} replicas in all")
     decides = next((role for role in kind.deciding if role in counts), None)
     if decides is not None and counts[decides] == 0:
         yield Problem(f"{where}[{decides}].replicas", "Invalid value: 0: must be at least 1, because the job succeeds "

@@ -45,6 +45,12 @@ def found(thing: Object, before: Object | None = None) -> list[str]:
     return [str(problem) for problem in problems(thing, before)]
 
 
+def test_a_slip_of_the_hand_in_the_number_of_replicas_cannot_keep_the_operator_busy() -> None:
+    (problem,) = found(tfjob(roles={"PS": (1, "Never"), "Worker": (2_000_000_000, "Never")}))
+
+    assert "spec.tfReplicaSpecs: Invalid value: 2000000001: a job may have at most 10000 replicas in all" == problem
+
+
 def test_a_good_job_has_no_problems() -> None:
     assert [] == found(tfjob(roles={"Chief": (1, "Never"), "PS": (2, "ExitCode"), "Worker": (3, "OnFailure")}))
 
