@@ -50,6 +50,10 @@ class Transaction:
     def size(self) -> int:
         return sum(write.size for write in self.writes)
 
+    def after(self, key: str) -> Record | None:
+        """What becomes of one of its keys."""
+        return next(write.after for write in self.writes if write.key == key)
+
 
 def salvage(transactions: Iterable[Transaction], lost: set[str]) -> tuple[list[Transaction], list[Transaction]]:
     """Which of the transactions may be tried once more after the disk refused, and which fall with it.

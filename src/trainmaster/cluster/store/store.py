@@ -18,6 +18,7 @@ from trainmaster.cluster.store.objects import Objects, resource_of
 from trainmaster.cluster.store.pending import Transaction, Write, salvage
 from trainmaster.cluster.store.records import (
     Ahead,
+    Change,
     Closed,
     Compacted,
     Create,
@@ -51,7 +52,7 @@ class Store:
         self._history = history
         self._subscriptions = Subscriptions(history, revision)
         self._assigned = revision  # newest revision given to a write, whatever became of it
-        self._pending: dict[str, Write] = {}  # the newest undecided write of a key
+        self._pending: dict[str, Transaction] = {}  # with the newest undecided write of a key
         self._queue: deque[Transaction] = deque()
         self._queued = 0  # bytes
         self._compaction = Compaction()
@@ -97,7 +98,19 @@ class Store:
     def latest(self, key: str) -> Record | None:
         """The newest state, be it durable or not: what a writer decides on, never what a reader is shown."""
         pending = self._pending.get(key)
-        return self._objects.get(key) if pending is None else pending.after
+        return self._objects.get(key) if pending is None else pending.after(key)
+
+    async def durable(self, key: str) -> bool:
+        """Wait until it is certain what becomes of the state that `latest` tells; whether it is durable then.
+
+        For whoever refuses something because of that state: told too early, a refusal speaks of what nobody can read.
+        """
+        if (pending := self._pending.get(key)) is not None:
+            try:
+                await asyncio.shield(pending.done)
+            except Refused:
+                return False
+        return True
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 0, at: int = 0) -> list[Record]:
         """Committed objects whose keys begin with the prefix and come after `after`, in key order."""
@@ -131,7 +144,7 @@ class Store:
             await self._end_of_batch()
         transaction = Transaction(writes, all(map(_is_urgent, steps)), asyncio.get_running_loop().create_future())
         self._assigned = writes[-1].revision
-        self._pending.update((write.key, write) for write in writes)
+        self._pending.update((write.key, transaction) for write in writes)
         self._queue.append(transaction)
         self._queued += transaction.size
         self._schedule()
@@ -227,19 +240,20 @@ class Store:
 
     def _show(self, kept: Sequence[Transaction]) -> None:
         """Make durable writes visible, then wake those who wait for them."""
-        writes = [write for transaction in kept for write in transaction.writes]
-        if not writes:
+        if not kept:
             return
-        changes = [write.change for write in writes]
-        for write, change in zip(writes, changes, strict=True):
-            if write.after is None:
-                self._objects.remove(write.key)
-            else:
-                self._objects.put(write.after)
-            self._history.add(Entry(change, write.before))
-            if self._pending.get(write.key) is write:
-                del self._pending[write.key]
-        self._subscriptions.publish(changes, writes[-1].revision)
+        changes: list[Change] = []
+        for transaction in kept:
+            for write in transaction.writes:
+                if write.after is None:
+                    self._objects.remove(write.key)
+                else:
+                    self._objects.put(write.after)
+                changes.append(write.change)
+                self._history.add(Entry(changes[-1], write.before))
+                if self._pending.get(write.key) is transaction:
+                    del self._pending[write.key]
+        self._subscriptions.publish(changes, changes[-1].revision)
         self._compaction.add(self._history.trim())
         for transaction in kept:
             if not transaction.done.done():
@@ -250,7 +264,7 @@ class Store:
         kept, fallen = salvage(self._queue, outcome.lost)
         self._queue = deque(kept)
         self._queued = sum(transaction.size for transaction in kept)
-        self._pending = {write.key: write for transaction in kept for write in transaction.writes}
+        self._pending = {write.key: transaction for transaction in kept for write in transaction.writes}
         for transaction in (*outcome.fallen, *fallen):
             if not transaction.done.done():
                 transaction.done.set_exception(Refused(outcome.reason))
