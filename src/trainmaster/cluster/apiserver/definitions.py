@@ -117,7 +117,7 @@ def kinds_of(definition: Object, since: int = 0) -> list[Kind]:
 
 def storage_schema(definition: Object) -> Object | None:
     """The schema of the version that objects are stored in."""
-    found = next((version for version in definition["spec"]["versions"] if version.get("storage")), {})
+    found: Object = next((version for version in definition["spec"]["versions"] if version.get("storage")), {})
     schema: Object | None = (found.get("schema") or {}).get("openAPIV3Schema")
     return schema
 

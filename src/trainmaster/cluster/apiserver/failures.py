@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from trainmaster.api.meta import Object, Resource
 from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.causes import invalid as invalid_value
 
 CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -21,7 +22,7 @@ class Failure(Exception):
         self.code = code
         self.reason = reason
         self.message = message
-        self.details = details or {}
+        self.details = details                # an empty one is sent, none is not: the real server does both
         self.headers = headers or {}
         self.more = more                      # a continue token that still works, for an expired one
 
@@ -31,7 +32,7 @@ class Failure(Exception):
                          "status": "Failure", "message": self.message}
         if self.reason:
             found["reason"] = self.reason
-        if self.details:
+        if self.details is not None:
             found["details"] = self.details
         found["code"] = self.code
         return found
@@ -68,11 +69,11 @@ def unknown_resource() -> Failure:
 
 
 def method_not_allowed() -> Failure:
-    return Failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    return Failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def not_acceptable(types: Sequence[str]) -> Failure:
-    return Failure(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(types)}")
+    return Failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {', '.join(types)}", {})
 
 
 def already_exists(resource: Resource, name: str) -> Failure:
@@ -98,6 +99,24 @@ def unsupported_media_type(types: Sequence[str]) -> Failure:
                    f"the body of the request was in an unknown format - accepted media types include: {accepted}")
 
 
+def unsupported_patch() -> Failure:
+    """The real server turns such a patch of a built-in kind away before it looks at the kind."""
+    return Failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
+def unmet(resource: Resource, name: str, what: str, wanted: str, found: str) -> Failure:
+    """A deletion of another object than the one that was meant, which this names by its kind and not its plural."""
+    fate = "deleted and then recreated" if what == "UID" else "modified"
+    named = Resource(resource.group, resource.version, resource.kind, resource.kind)
+    return conflict(named, name, f"the {what} in the precondition ({wanted}) does not match the {what} in record "
+                                 f"({found}). The object might have been {fate}")
+
+
+def invalid_patch(patched: str, why: str) -> Failure:
+    """The patch is well formed, but what it makes of the object is not an object of the kind."""
+    return invalid_kind("", "", "", [invalid_value("patch", patched, why)])
+
+
 def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> Failure:
     return invalid_kind(resource.kind, resource.group, name, causes)
 
@@ -115,7 +134,7 @@ def invalid_kind(kind: str, group: str, name: str, causes: Iterable[Cause]) -> F
 
 def unprocessable(message: str) -> Failure:
     """A patch that is well formed but cannot be applied to this object."""
-    return Failure(422, "Invalid", message)
+    return Failure(422, "Invalid", message, {})
 
 
 def internal(message: str) -> Failure:
@@ -131,7 +150,7 @@ def unavailable(message: str, retry_after: int = 1) -> Failure:
 def ahead_of_time(wanted: int, current: int) -> Failure:
     """A resourceVersion that this server has not reached."""
     cause = Cause("", "ResourceVersionTooLarge", "Too large resource version")
-    return Failure(504, "Timeout", f"Too large resource version: {wanted}, current: {current}",
+    return Failure(504, "Timeout", f"Timeout: Too large resource version: {wanted}, current: {current}",
                    {"causes": [cause.document()], "retryAfterSeconds": 1}, headers={"Retry-After": "1"})
 
 

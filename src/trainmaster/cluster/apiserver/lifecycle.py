@@ -21,7 +21,7 @@ SUFFIX_LENGTH = 5
 LONGEST_PREFIX = 63 - SUFFIX_LENGTH
 
 UNCONDITIONAL = Cause("metadata.resourceVersion", "FieldValueInvalid",
-                      "Invalid value: 0x0: must be specified for an update")
+                      "Invalid value: 0: must be specified for an update")
 # Writes that can be a new generation; the others carry out what was decided before, such as a binding.
 _COUNTED = frozenset({"", "scale"})
 # Ours to write, or no longer written by anyone: what a client sends here is not looked at.
@@ -78,14 +78,17 @@ def _typed(kind: Kind, thing: Object) -> tuple[Object, list[str]]:
         found = inspection.inspect(thing["metadata"], metadata, "metadata")
         pruned = {**thing, "metadata": inspection.prune(thing["metadata"], metadata)} if found.unknown else thing
     if found.faults:
-        raise unreadable(kind, str(found.faults[0]))
+        raise Unreadable(kind, str(found.faults[0]))
     return pruned, list(found.unknown)
 
 
-def unreadable(kind: Kind, why: str) -> failures.Failure:
-    resource = kind.resource
-    return failures.bad_request(f'{resource.kind} in version "{resource.version}" cannot be handled as a '
-                                f"{resource.kind}: {why}")
+class Unreadable(failures.Failure):
+    """400: the body cannot be an object of this kind."""
+
+    def __init__(self, kind: Kind, why: str) -> None:
+        named, version = kind.resource.kind, kind.resource.version
+        super().__init__(400, "BadRequest", f'{named} in version "{version}" cannot be handled as a {named}: {why}')
+        self.why = why
 
 
 def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: datetime, uid: str) -> Object:
@@ -110,11 +113,11 @@ def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: dateti
     return thing
 
 
-def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: bool) -> Object:
+def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: bool, patched: bool = False) -> Object:
     """The object to store for an update of the whole (`part` empty) or of one subresource.
 
-    `conditional`: the caller must name the revision it read. Raises Failure 409 or 422; returns an object equal to
-    `old` when nothing changes.
+    `conditional`: the caller must name the revision it read. `patched`: a UID in `new` is a change, not a condition.
+    Raises Failure 400, 409 or 422; returns an object equal to `old` when nothing changes.
     """
     was, meta = old["metadata"], new["metadata"]
     for field in ("name", "namespace"):
@@ -122,10 +125,13 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
             raise failures.bad_request(f"the {field} of the object ({meta[field]}) does not match the {field} on "
                                        f"the URL ({was.get(field, '')})")
     if meta.get("uid", was["uid"]) != was["uid"]:
-        raise failures.conflict(kind.resource, was["name"], _unmet("UID", meta["uid"], was["uid"]))
+        if patched:
+            _refuse(kind, old, [causes.invalid("metadata.uid", meta["uid"], "field is immutable")])
+        raise failures.conflict(kind.resource, was["name"], f"Precondition failed: UID in precondition: {meta['uid']}, "
+                                                            f"UID in object meta: {was['uid']}")
     revision = meta.get("resourceVersion") or ""
     if not revision and conditional:
-        raise failures.invalid(kind.resource, was["name"], [UNCONDITIONAL])
+        raise failures.invalid_kind(kind.resource.plural, kind.resource.group, was["name"], [UNCONDITIONAL])
     if revision and revision != was["resourceVersion"]:
         raise failures.conflict(kind.resource, was["name"])
     result = _merged(kind, old, new, part)
@@ -152,10 +158,8 @@ def finished(kind: Kind, thing: Object) -> bool:
 
 def ended(kind: Kind, old: Object, options: DeleteOptions, now: datetime) -> Object | None:
     """The object as a deletion leaves it, or None: it goes at once."""
-    if options.grace is not None and options.grace < 0:
-        raise failures.invalid_kind("DeleteOptions", "", "", [
-            causes.invalid("gracePeriodSeconds", options.grace, "must be greater than or equal to 0")])
-    grace = kind.grace(old, options.grace)
+    # A negative time is one second, as Kubernetes has it.
+    grace = kind.grace(old, 1 if options.grace is not None and options.grace < 0 else options.grace)
     if "deletionTimestamp" not in old["metadata"]:
         old = kind.ending(old, now)
     meta = dict(old["metadata"])
@@ -185,15 +189,11 @@ def precondition(kind: Kind, old: Object, options: DeleteOptions) -> None:
     for said, wanted, found in (("UID", options.uid, meta["uid"]),
                                 ("ResourceVersion", options.revision, meta["resourceVersion"])):
         if wanted and wanted != found:
-            raise failures.conflict(kind.resource, meta["name"], _unmet(said, wanted, found))
+            raise failures.unmet(kind.resource, meta["name"], said, wanted, found)
 
 
 def _content(kind: Kind, thing: Object) -> bool:
     return kind.content_finalizers and bool((thing.get("spec") or {}).get("finalizers"))
-
-
-def _unmet(what: str, wanted: str, found: str) -> str:
-    return f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
 
 
 def _merged(kind: Kind, old: Object, new: Object, part: str) -> Object:
@@ -248,10 +248,11 @@ def _common_faults(meta: Object) -> Iterator[Cause]:
     for finalizer in meta.get("finalizers") or ():
         yield from names.refused("metadata.finalizers", finalizer, names.qualified(finalizer))
     controllers = []
-    for index, owner in enumerate(meta.get("ownerReferences") or ()):
+    for owner in meta.get("ownerReferences") or ():
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
-                yield causes.invalid(f"metadata.ownerReferences[{index}].{field}", "", "must not be empty")
+                what = "version " if field == "apiVersion" else ""
+                yield causes.invalid(f"metadata.ownerReferences.{field}", "", f"{what}must not be empty")
         if owner.get("controller"):
             controllers.append(owner.get("name"))
     if len(controllers) > 1:

@@ -10,8 +10,10 @@ from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.repeats import Repeats
 from trainmaster.cluster.apiserver.routing import Query
 
-VALIDATIONS = ("Ignore", "Strict", "Warn")
-PROPAGATIONS = ("Background", "Foreground", "Orphan")
+VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+PROPAGATIONS = ("Foreground", "Background", "Orphan")
+# What the options of each verb are called when something is wrong with them.
+_NAMES = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +23,15 @@ class Options:
     dry_run: bool = False
     validation: str = "Warn"             # fieldValidation: Ignore, Warn or Strict
     repeats: Repeats | None = None       # keys that are in the body twice
+    patched: bool = False                # what is written comes from a patch and not from a body
 
 
-def write_options(query: Query, repeats: Repeats | None = None) -> Options:
+def write_options(query: Query, verb: str, repeats: Repeats | None = None) -> Options:
     """Raises Failure 422."""
-    validation = query.text("fieldValidation") or "Warn"
+    validation, name = query.text("fieldValidation"), _NAMES.get(verb, "UpdateOptions")
     if validation not in VALIDATIONS:
-        raise _refused(causes.unsupported("fieldValidation", validation, VALIDATIONS))
-    return Options(dry_run(query.all("dryRun")), validation, repeats)
+        raise _refused(name, causes.unsupported("fieldValidation", validation, VALIDATIONS))
+    return Options(dry_run(query.all("dryRun"), name), validation or "Warn", repeats, verb == "patch")
 
 
 def delete_options(body: Json, query: Query) -> DeleteOptions:
@@ -42,19 +45,22 @@ def delete_options(body: Json, query: Query) -> DeleteOptions:
     orphan = given.get("orphanDependents")
     if orphan is None and query.text("orphanDependents"):
         orphan = query.flag("orphanDependents")
-    if propagation not in {"", "Background", "Foreground", "Orphan"}:
-        raise _refused(causes.unsupported("propagationPolicy", propagation, PROPAGATIONS))
+    if propagation and propagation not in PROPAGATIONS:
+        raise _refused("DeleteOptions", causes.unsupported("propagationPolicy", propagation, (*PROPAGATIONS, "nil")))
+    if propagation and orphan is not None:
+        raise _refused("DeleteOptions", causes.invalid("propagationPolicy", propagation, "orphanDependents and "
+                                                       "deletionPropagation cannot be both set"))
     if not propagation and orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     before = given.get("preconditions") or {}
-    dry = dry_run([*(given.get("dryRun") or ()), *query.all("dryRun")])
+    dry = dry_run([*(given.get("dryRun") or ()), *query.all("dryRun")], "DeleteOptions")
     return DeleteOptions(grace, before.get("uid") or "", before.get("resourceVersion") or "", propagation, dry)
 
 
-def dry_run(given: Sequence[str]) -> bool:
+def dry_run(given: Sequence[str], name: str) -> bool:
     wanted = [value for value in given if value]
     if any(value != "All" for value in wanted):
-        raise _refused(causes.unsupported("dryRun", wanted, ("All",)))
+        raise _refused(name, causes.unsupported("dryRun", wanted, ("All",)))
     return bool(wanted)
 
 
@@ -64,5 +70,5 @@ def _delete_options() -> builtin.Type:
     return found
 
 
-def _refused(cause: causes.Cause) -> failures.Failure:
-    return failures.invalid_kind("Options", "meta.k8s.io", "", [cause])
+def _refused(name: str, cause: causes.Cause) -> failures.Failure:
+    return failures.invalid_kind(name, "meta.k8s.io", "", [cause])

@@ -12,7 +12,7 @@ import jsonpointer
 import orjson
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import bodies, failures, strategic
+from trainmaster.cluster.apiserver import bodies, failures, repeats, strategic
 from trainmaster.cluster.apiserver.builtin import Type
 from trainmaster.cluster.apiserver.repeats import Repeats
 
@@ -59,8 +59,10 @@ def read(body: bytes, media: str, type_: Type | None) -> Patch:
     if len(body) > bodies.MOST_BYTES:
         raise failures.too_large(bodies.MOST_BYTES)
     if media not in kinds:
-        raise failures.unsupported_media_type(kinds)
-    return Patch(media, body, bodies.read_json(body).repeats, type_)
+        raise failures.unsupported_media_type(kinds) if type_ is None else failures.unsupported_patch()
+    found = bodies.read_json(body)
+    said = repeats.in_json_patch(found.value, found.repeats) if media == JSON_PATCH else found.repeats
+    return Patch(media, body, said, type_)
 
 
 def json_patch(original: Object, patch: Json) -> Object:
@@ -110,5 +112,5 @@ def _operations(patch: Json) -> Sequence[Object]:
         if not all(isinstance(operation.get(key, ""), str) for key in ("op", "path", "from")):
             raise failures.bad_request("`op`, `path` and `from` of an operation of a JSON patch are text")
         if operation.get("op") not in {"add", "remove", "replace", "move", "copy", "test"}:
-            raise failures.bad_request(f"unknown operation of a JSON patch: {str(operation.get('op'))[:40]!r}")
+            raise failures.unprocessable(REJECTED)
     return patch

@@ -17,10 +17,11 @@ from trainmaster.api.meta import Json
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What a second look at a body found: for JSON, every path in order; for YAML, what is to be said."""
+    """What a second look at a body found."""
 
-    visits: Sequence[tuple[str, bool]] = ()      # a path, and whether its key was there before
-    lines: Sequence[str] = ()
+    visits: Sequence[tuple[str, bool]] = ()      # JSON: every path in order, and whether its key was there before
+    lines: Sequence[str] = ()                    # YAML: what is to be said
+    remarks: Sequence[str] = ()                  # a JSON patch: what is to be said
 
     def findings(self, unknown: Sequence[str], *, typed: bool) -> list[str]:
         """Everything to be said about a body, in the words and the order of Kubernetes.
@@ -28,9 +29,10 @@ class Repeats:
         A typed object is read once, so both kinds of findings come in the order of the document, and a field nobody
         knows is not said to be there twice. A custom one is searched for repeats first.
         """
-        if not typed or self.lines:
+        if not typed or self.lines or self.remarks:
             repeated = dict.fromkeys(path for path, again in self.visits if again)
-            return [*self.lines, *(f'duplicate field "{path}"' for path in repeated), *told(sorted(unknown))]
+            return [*self.lines, *self.remarks, *(f'duplicate field "{path}"' for path in repeated),
+                    *told(sorted(unknown))]
         found: dict[str, None] = {}
         for path, again in self.visits:
             if not again and path in unknown:
@@ -38,6 +40,14 @@ class Repeats:
             elif again and not any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in unknown):
                 found[f'duplicate field "{path}"'] = None
         return list(found)
+
+
+    def error(self, findings: Sequence[str]) -> str:
+        """The findings as one text; what the YAML reader found is one error of several lines."""
+        if not self.lines:
+            return ", ".join(findings)
+        lines = "\n  ".join(self.lines)
+        return ", ".join([f"yaml: unmarshal errors:\n  {lines}", *findings[len(self.lines):]])
 
 
 def told(unknown: Sequence[str]) -> list[str]:
@@ -53,9 +63,21 @@ def in_json(body: bytes, value: Json) -> Repeats | None:
     return Repeats(visits) if any(again for _, again in visits) else None
 
 
+def in_json_patch(value: Json, found: Repeats | None) -> Repeats | None:
+    """The same for a list of operations, whose unknown fields are told too; `found` is what `in_json` found."""
+    remarks = [f'json patch duplicate field "{path}"' for path, again in (found.visits if found else ()) if again]
+    for at, operation in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(operation, dict):
+            remarks += [f'json patch unknown field "[{at}].{key}"' for key in operation if key not in _OPERATION]
+    return Repeats(remarks=remarks) if remarks else None
+
+
 def in_yaml(node: yaml.Node | None) -> Repeats | None:
     lines = tuple(_lines(node)) if node is not None else ()
     return Repeats(lines=lines) if lines else None
+
+
+_OPERATION = frozenset({"op", "path", "from", "value"})
 
 
 class _Pairs(list[tuple[str, Any]]):

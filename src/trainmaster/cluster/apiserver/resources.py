@@ -86,9 +86,15 @@ class Resources:
         for _ in range(ATTEMPTS):
             record = self._latest(kind, key, name)
             old = orjson.loads(kind.present(record.value))
-            new, unknown = lifecycle.readable(kind, edit(orjson.loads(kind.present(record.value))))
-            warnings = judged(kind, unknown, options)
-            result = lifecycle.amended(kind, old, new, part, conditional=conditional)
+            edited = edit(orjson.loads(kind.present(record.value)))
+            try:
+                new, unknown = lifecycle.readable(kind, edited)
+                warnings = judged(kind, unknown, options)
+            except lifecycle.Unreadable as error:
+                if options.patched:
+                    raise failures.invalid_patch(orjson.dumps(edited).decode(), error.why) from error
+                raise
+            result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
             self._admission.changing(kind, old, result, self._clock.now())
             if options.dry_run:
                 self._admission.changed(kind, result, old)
@@ -224,10 +230,12 @@ class Resources:
 
 def judged(kind: Kind, unknown: Sequence[str], options: Options) -> list[str]:
     """What is said about fields that were dropped or came twice: nothing, warnings, or (Strict) Failure 400."""
+    typed = not kind.custom and not options.patched
     if options.repeats is None:
-        said = repeats.told(unknown if not kind.custom else sorted(unknown))
+        said = repeats.told(unknown if typed else sorted(unknown))
     else:
-        said = options.repeats.findings(unknown, typed=not kind.custom)
+        said = options.repeats.findings(unknown, typed=typed)
     if said and options.validation == "Strict":
-        raise lifecycle.unreadable(kind, f"strict decoding error: {', '.join(said)}")
+        error = options.repeats.error(said) if options.repeats else ", ".join(said)
+        raise lifecycle.Unreadable(kind, f"strict decoding error: {error}")
     return said if options.validation == "Warn" else []

@@ -84,7 +84,7 @@ class Call:
 
     def options(self, read: Body | Patch | None = None) -> Options:
         """Raises Failure 422."""
-        return write_options(self.query, None if read is None else read.repeats)
+        return write_options(self.query, self.verb, None if read is None else read.repeats)
 
     def selector(self) -> Selector:
         found = selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable)

@@ -64,7 +64,7 @@ def _retained(target: Object, patch: Object) -> Object:
     kept = patch[RETAIN]
     named = [key for key, value in patch.items() if value is not None and not key.startswith("$")]
     if not isinstance(kept, list) or any(key not in kept for key in named):
-        raise failures.bad_request("The patch cannot be applied: invalid patch format of retainKeys")
+        raise failures.bad_request("invalid patch format of retainKeys")
     return {key: value for key, value in target.items() if key in kept}
 
 
@@ -80,7 +80,7 @@ def _merge(result: Object, key: str, value: Json, field: Field | None) -> None:
             result[key] = _object(result.get(key), value, _inside(field))
     elif isinstance(value, list) and field is not None and "merge" in field.patch:
         current = result.get(key)
-        result[key] = _list(current if isinstance(current, list) else [], value, field)
+        result[key] = _list(current, value, field) if isinstance(current, list) and current else _new(value)
     else:
         result[key] = value
 
@@ -116,6 +116,12 @@ def _list(current: list[Json], patch: list[Json], field: Field) -> list[Json]:
     return result
 
 
+def _new(patch: list[Json]) -> list[Json]:
+    """A list where there was none: its items are not looked at by their key, so they need not have one."""
+    return [_object({}, item, _unknown) if isinstance(item, dict) else item for item in patch
+            if not (isinstance(item, dict) and _directive(item) in {"delete", "replace"})]
+
+
 def _are_plain(values: Sequence[Json]) -> bool:
     return not any(isinstance(value, dict | list) for value in values)
 
@@ -123,7 +129,7 @@ def _are_plain(values: Sequence[Json]) -> bool:
 def _take_out(result: Object, key: str, gone: Json) -> None:
     current = result.get(key)
     if not isinstance(gone, list):
-        raise failures.bad_request("The patch cannot be applied: invalid patch format of primitive list")
+        raise failures.bad_request("invalid patch format of primitive list")
     if isinstance(current, list):
         result[key] = [item for item in current if item not in gone]
 
@@ -131,7 +137,7 @@ def _take_out(result: Object, key: str, gone: Json) -> None:
 def _put_in_order(result: Object, key: str, order: Json, patch: Json, before: Json, field: Field | None) -> None:
     """Items that the client names go in its order; those it does not know keep their places between them."""
     if not isinstance(order, list):
-        raise failures.bad_request("The patch cannot be applied: invalid patch format of setElementOrder list")
+        raise failures.bad_request("invalid patch format of setElementOrder list")
     by = field.merge_key if field is not None else ""
 
     def identity(item: Json) -> Json:
@@ -141,7 +147,8 @@ def _put_in_order(result: Object, key: str, order: Json, patch: Json, before: Js
     sent = [identity(item) for item in patch if not (isinstance(item, dict) and item.get(DIRECTIVE))] \
         if isinstance(patch, list) else []
     if any(item not in wanted for item in sent):
-        raise failures.bad_request(f"The order in patch list:\n{sent}\n doesn't match {ORDER} list:\n{wanted}\n")
+        raise failures.bad_request(f"The order in patch list:\n{sent}\n doesn't match $setElementOrder list:\n"
+                                   f"{wanted}\n")
     current = result.get(key)
     if isinstance(current, list):
         known = [identity(item) for item in before] if isinstance(before, list) else []

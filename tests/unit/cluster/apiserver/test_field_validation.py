@@ -84,7 +84,8 @@ async def test_yaml_names_lines(api: Api) -> None:
     body = b"metadata:\n  name: m\n  odd: 1\ndata: {a: '1', a: '2'}\nmore: 1\n"
     answer = await api.post(MAPS, body, "fieldValidation=Strict", media="application/yaml")
 
-    assert answer.message.endswith('strict decoding error: line 4: key "a" already set in map, '
+    assert answer.message.endswith('strict decoding error: yaml: unmarshal errors:\n'
+                                   '  line 4: key "a" already set in map, '
                                    'unknown field "metadata.odd", unknown field "more"')
 
 
@@ -93,12 +94,18 @@ async def test_yaml_names_lines(api: Api) -> None:
     pytest.param(MERGE, b'{"foo":1}', 'unknown field "foo"', id="a merge patch with an unknown field"),
     pytest.param(STRATEGIC, b'{"metadata":{"foo":[1]}}', 'unknown field "metadata.foo"', id="a strategic one"),
     pytest.param(JSON_PATCH, b'[{"op":"add","path":"/foo","value":1}]', 'unknown field "foo"', id="a JSON patch"),
+    pytest.param(JSON_PATCH, b'[{"op":"add","path":"/foo","value":1,"value":2,"x":1}]',
+                 'json patch duplicate field "[0].value", json patch unknown field "[0].x", unknown field "foo"',
+                 id="a JSON patch that is odd itself"),
+    pytest.param(MERGE, b'{"z":1,"b":1,"data":{"a":"1","a":"2"}}',
+                 'duplicate field "data.a", unknown field "b", unknown field "z"', id="unknown fields by name"),
 ])
 async def test_patches(api: Api, media: str, patch: bytes, said: str) -> None:
     await api.made(MAPS, config_map(a="1"))
     answer = await api.patch(f"{MAPS}/m", patch, media, "fieldValidation=Strict")
 
-    assert (400, True) == (answer.code, answer.message.endswith(f"strict decoding error: {said}")), answer.message
+    assert (422, True) == (answer.code, answer.message.endswith(f"strict decoding error: {said}")), answer.message
+    assert answer.message.startswith(' "" is invalid: patch: Invalid value: ')
 
 
 @pytest.mark.parametrize("thing", [

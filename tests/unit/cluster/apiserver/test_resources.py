@@ -103,7 +103,7 @@ async def test_an_update_that_changes_nothing_keeps_the_revision(api: Api) -> No
 
 @pytest.mark.parametrize(("change", "code"), [
     pytest.param({"metadata": {"name": "other"}}, 400, id="the name"),
-    pytest.param({"metadata": {"uid": "other"}}, 409, id="the uid: that is another object"),
+    pytest.param({"metadata": {"uid": "other"}}, 422, id="the uid"),
 ])
 async def test_what_makes_an_object_itself_does_not_change(api: Api, change: Json, code: int) -> None:
     await api.made(MAPS, config_map())
@@ -125,7 +125,7 @@ async def test_custom_resources_cannot_be_replaced_blindly(api: Api) -> None:
     answer = await api.put(f"{JOBS}/mnist", job(a=1))
 
     assert 422 == answer.code
-    assert answer.message == ('TFJob.kubeflow.org "mnist" is invalid: metadata.resourceVersion: Invalid value: 0x0: '
+    assert answer.message == ('tfjobs.kubeflow.org "mnist" is invalid: metadata.resourceVersion: Invalid value: 0: '
                               "must be specified for an update")
 
 
@@ -174,7 +174,7 @@ class TestStatusAndSpec:
     pytest.param(JSON_PATCH, {}, 400, "BadRequest", id="a JSON patch that is an object"),
     pytest.param(JSON_PATCH, [{"op": "test", "path": "/data/a", "value": "x"}], 422, "Invalid", id="a test that fails"),
     pytest.param(JSON_PATCH, [{"op": "remove", "path": "/no/where"}], 422, "Invalid", id="a path that is not there"),
-    pytest.param(JSON_PATCH, [{"op": "fly", "path": "/a"}], 400, "BadRequest", id="an unknown operation"),
+    pytest.param(JSON_PATCH, [{"op": "fly", "path": "/a"}], 422, "Invalid", id="an unknown operation"),
     pytest.param("application/json", {}, 415, "UnsupportedMediaType", id="plain JSON is no patch"),
     pytest.param("application/apply-patch+yaml", {}, 415, "UnsupportedMediaType", id="server-side apply, not yet"),
 ])
@@ -231,7 +231,8 @@ class TestDeletion:
         await api.made(MAPS, config_map())
         answer = await api.delete(f"{MAPS}/m", {"preconditions": preconditions})
 
-        assert (409, True) == (answer.code, "Precondition failed" in answer.message)
+        assert (409, True) == (answer.code, "in the precondition" in answer.message)
+        assert "ConfigMap" == answer.json["details"]["kind"]
 
     async def test_a_finalizer_holds_the_object_until_it_is_taken_off(self, api: Api) -> None:
         body = config_map()
