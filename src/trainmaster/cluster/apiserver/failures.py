@@ -137,6 +137,11 @@ def unprocessable(message: str) -> Failure:
     return Failure(422, "Invalid", message, {})
 
 
+def too_many_requests(retry_after: int = 1) -> Failure:
+    return Failure(429, "TooManyRequests", "Too many requests, please try again later.",
+                   {"retryAfterSeconds": retry_after}, headers={"Retry-After": str(retry_after)})
+
+
 def internal(message: str) -> Failure:
     details = {"causes": [{"message": message}]}
     return Failure(500, "InternalError", f"Internal error occurred: {message}", details)

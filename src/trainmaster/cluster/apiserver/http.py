@@ -66,7 +66,8 @@ class _Front:
         if who is None:
             return _whole(refusal(failures.unauthorized()))
         try:
-            body = await _body(incoming)
+            with self._server.traffic.slot(path):      # a body takes memory from its first byte on
+                body = await _body(incoming)
         except failures.Failure as failure:
             return _whole(refusal(failure), close=True)
         headers = {name.lower(): value for name, value in incoming.headers.items()}

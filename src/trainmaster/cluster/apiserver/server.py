@@ -24,6 +24,7 @@ from trainmaster.cluster.apiserver import (
     parts,
     patching,
     routing,
+    traffic,
 )
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.auth import Identity
@@ -40,6 +41,7 @@ from trainmaster.cluster.apiserver.resources import Resources, Written
 from trainmaster.cluster.apiserver.routing import Place, Query
 from trainmaster.cluster.apiserver.selectors import Selector, selector
 from trainmaster.cluster.apiserver.streaming import Streaming
+from trainmaster.cluster.apiserver.traffic import Traffic
 from trainmaster.cluster.apiserver.watches import Watches, wanted
 from trainmaster.cluster.store import Closed, Refused, Store
 from trainmaster.kube.transport import Request, Response, Transport
@@ -91,11 +93,18 @@ class Call:
         return found if self.kind.view is None else found.renamed(self.kind.view.fields)
 
 
+@dataclass(slots=True)
+class Note:
+    """What a request turned out to be about, for the counters."""
+
+    about: traffic.About = traffic.OTHER
+
+
 class ApiServer:
     """The server without a socket. `start` before the first request, `close` after the last."""
 
     def __init__(self, store: Store, *, clock: Clock, version: Version | None = None,
-                 node: Callable[[str], Transport] | None = None) -> None:
+                 node: Callable[[str], Transport] | None = None, most_requests: int = traffic.MOST) -> None:
         """`node` gives the way to a node by its name; the transport stays its owner's to close."""
         self._store = store
         self._clock = clock
@@ -106,6 +115,7 @@ class ApiServer:
         self._resources = Resources(store, self._catalog, self._admission, self._watches, clock)
         self._documents = Documents(self._catalog, version or Version())
         self._writes: set[asyncio.Task[Answer]] = set()
+        self.traffic = Traffic(most_requests)
 
     async def start(self) -> None:
         """Take in what is stored, make what must always be there, finish what a crash interrupted."""
@@ -127,8 +137,21 @@ class ApiServer:
 
     async def handle(self, request: Request, who: Identity) -> Answer:
         """Answer one request. Raises nothing but CancelledError."""
+        note = Note()
         try:
-            return await self._answer(request, who)
+            self.traffic.enter(request.path)
+        except failures.Failure as failure:
+            return refusal(failure)
+        try:
+            answer = await self._answered(request, who, note)
+        finally:
+            self.traffic.leave()
+        self.traffic.count(note.about, answer.status)
+        return answer
+
+    async def _answered(self, request: Request, who: Identity, note: Note) -> Answer:
+        try:
+            return await self._answer(request, who, note)
         except failures.Failure as failure:
             return refusal(failure)
         except Refused as error:
@@ -139,10 +162,10 @@ class ApiServer:
             log.exception("request failed", method=request.method, path=request.path[:200], user=who.user)
             return refusal(failures.internal("see the log of the server"))
 
-    async def _answer(self, request: Request, _who: Identity) -> Answer:
+    async def _answer(self, request: Request, _who: Identity, note: Note) -> Answer:
         where = routing.place(request.path)
         if isinstance(where, routing.Elsewhere):
-            return self._documents.answer(request, where.parts)
+            return self._metrics() if where.parts == ("metrics",) else self._documents.answer(request, where.parts)
         kind = self._catalog.find(where.group, where.version, where.plural)
         query = Query(request.query)
         if kind is None:
@@ -150,6 +173,8 @@ class ApiServer:
         if where.namespace and not kind.resource.namespaced:
             raise failures.unknown_resource()
         call = Call(kind, where, routing.verb(request.method, where, watch=query.flag("watch")), query, request)
+        part = where.subresource if where.subresource and kind.subresource(where.subresource) else ""
+        note.about = (call.verb, where.group, where.version, where.plural, part)
         if where.subresource:
             return await self._subresource(call)
         if call.verb not in VERBS or (kind.resource.namespaced and not where.namespace
@@ -160,6 +185,11 @@ class ApiServer:
         if call.verb in {"get", "list", "watch"}:
             return self._read(call)
         return await self._shielded(self._write(call))
+
+    def _metrics(self) -> Response:
+        said = traffic.text(self.traffic, watches=len(self._watches), revision=self._store.revision,
+                            oldest=self._store.oldest)
+        return Response(200, {"Content-Type": traffic.MEDIA_TYPE}, said.encode())
 
     async def _unknown(self, request: Request, where: Place, query: Query) -> Answer:
         if (where.group, where.plural) == ("", BINDINGS.plural) and where.namespace and not where.name:
