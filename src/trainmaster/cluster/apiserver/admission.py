@@ -10,13 +10,14 @@ import orjson
 
 from trainmaster.api.core import DEFINITIONS, NAMESPACES, PODS, SERVICES
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, definitions, failures, quotas, services
+from trainmaster.cluster.apiserver import causes, definitions, failures, limits, pods, quotas, services, storage
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import PERMANENT
 from trainmaster.cluster.store import Store
 
+CLAIMS = "/core/persistentvolumeclaims/"
 _PRIORITIES = "/scheduling.k8s.io/priorityclasses/"
 
 
@@ -50,6 +51,9 @@ class Admission:
             self._give_ports(kind, thing, {})
         elif kind.resource == PODS:
             self._set_priority(thing)
+            self._limit(kind, thing)
+        elif kind.prefix == CLAIMS:
+            self._limit(kind, thing)
         elif kind.resource == DEFINITIONS:
             thing["status"] = definitions.accepted(thing, self._catalog.definitions(), now)
 
@@ -71,6 +75,29 @@ class Admission:
     def deleting(self, kind: Kind, name: str) -> None:
         if kind.resource == NAMESPACES and name in PERMANENT:
             raise failures.forbidden(kind.resource, name, "this namespace may not be deleted")
+
+    def ending(self, kind: Kind, thing: Object) -> Object:
+        """The object that a deletion starts from: a claim that nobody uses needs no protection."""
+        if kind.prefix == CLAIMS and not self._in_use(thing["metadata"]["namespace"], thing["metadata"]["name"]):
+            return storage.unprotected(thing)
+        return thing
+
+    def freed(self, kind: Kind, thing: Object) -> list[str]:
+        """The claims that wait for their deletion and were held by this object alone, which is gone."""
+        if kind.resource != PODS:
+            return []
+        namespace, found = thing["metadata"]["namespace"], []
+        for name in storage.claims_of(thing):
+            record = self._store.latest(f"{CLAIMS}{namespace}/{name}")
+            if record is not None and b'"deletionTimestamp"' in record.value and not self._in_use(namespace, name):
+                found.append(name)
+        return found
+
+    def _in_use(self, namespace: str, claim: str) -> bool:
+        quoted = orjson.dumps(claim)
+        stored = (record.value for record in self._store.scan(f"/core/pods/{namespace}/"))
+        return any(storage.uses(orjson.loads(value), claim) for value in stored
+                   if quoted in value or b'"ephemeral"' in value)
 
     def failed(self, kind: Kind, thing: Object) -> None:
         """A creation that was admitted did not happen."""
@@ -126,6 +153,18 @@ class Admission:
         if spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local" \
                 and not spec.get("healthCheckNodePort"):
             spec["healthCheckNodePort"] = self._ports.take(0)
+
+    def _limit(self, kind: Kind, thing: Object) -> None:
+        """Apply the LimitRanges of the namespace."""
+        records = self._store.scan(f"/core/limitranges/{thing['metadata']['namespace']}/")
+        if not records:
+            return
+        ranges = [orjson.loads(record.value) for record in records]
+        if limits.fill(thing, ranges):
+            thing["status"] = {**(thing.get("status") or {}), "qosClass": pods.qos(thing["spec"])}
+        if said := limits.broken(thing, ranges):
+            told = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+            raise failures.forbidden(kind.resource, thing["metadata"]["name"], told)
 
     def _set_priority(self, pod: Object) -> None:
         """A pod's priority is that of its class; without one, that of the class for all, or zero."""

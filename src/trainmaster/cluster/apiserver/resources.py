@@ -16,7 +16,7 @@ import orjson
 
 from trainmaster.api.core import DEFINITIONS
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import definitions, failures, lifecycle, repeats
+from trainmaster.cluster.apiserver import definitions, failures, lifecycle, repeats, storage
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.kind import Kind
@@ -123,6 +123,7 @@ class Resources:
             record = self._latest(kind, key, name)
             old = orjson.loads(kind.present(record.value))
             lifecycle.precondition(kind, old, options)
+            old = self._admission.ending(kind, old)
             kept = lifecycle.ended(kind, old, options, self._clock.now())
             if options.dry_run:
                 return Written(record.value, gone=kept is None)
@@ -185,6 +186,8 @@ class Resources:
     async def _remove(self, kind: Kind, last: Object, record: Record) -> Written:
         gone = await self._store.delete(record.key, record.revision, self._encoder(kind, last))
         self._admission.removed(kind, last)
+        for claim in self._admission.freed(kind, last):
+            await self._release(last["metadata"]["namespace"], claim)
         if kind.resource == DEFINITIONS:
             self._catalog.remove(last["metadata"]["name"])
             self._watches.end(f"/{last['spec']['group']}/{last['spec']['names']['plural']}/")
@@ -193,6 +196,16 @@ class Resources:
             if definition is not None and definition["metadata"].get("deletionTimestamp"):
                 await self._finish_definition(definition)
         return Written(gone.value, gone=True)
+
+    async def _release(self, namespace: str, name: str) -> None:
+        """Let a claim go whose last pod is gone."""
+        kind = self._catalog.find("", "v1", "persistentvolumeclaims")
+        assert kind is not None
+        try:
+            await self.change(kind, namespace, name, "protection", storage.unprotected, Options())
+        except failures.Failure as failure:
+            if failure.code != 404:
+                raise
 
     def _generated(self, kind: Kind, namespace: str, thing: Object) -> str:
         """A free name with the wanted beginning, or "" when none was asked for."""

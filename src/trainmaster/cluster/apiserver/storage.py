@@ -1,7 +1,8 @@
 """Volumes and where they come from: PersistentVolume, PersistentVolumeClaim, StorageClass, and the kinds of drivers.
 
-A claim in use and a volume in use must not vanish under a pod: both are born with a finalizer. A volume nobody is bound
-to gives its own up the moment it is deleted; who lets a claim go is the controller that knows the pods.
+A claim in use and a volume in use must not vanish under a pod: both are born with a finalizer. A volume that nobody is
+bound to, and a claim that no pod on a node names, lose theirs in the write that deletes them; the last such pod of a
+claim that waits takes it along when it goes. In Kubernetes a controller does this a moment later.
 """
 
 from collections.abc import Iterator
@@ -48,7 +49,7 @@ def _volume_begin(volume: Object) -> None:
 
 def _volume_defaults(volume: Object) -> None:
     spec = volume.setdefault("spec", {})
-    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
     spec.setdefault("volumeMode", "Filesystem")
     if isinstance(spec.get("hostPath"), dict):
         spec["hostPath"].setdefault("type", "")
@@ -59,6 +60,27 @@ def _volume_ending(volume: Object, _now: datetime) -> Object:
     if (volume.get("status") or {}).get("phase") == "Bound":
         return volume
     return _without(volume, VOLUME_PROTECTION)
+
+
+def uses(pod: Object, claim: str) -> bool:
+    """Whether a pod on a node has the claim. One that has no node yet will not be started with a claim that goes."""
+    spec = pod.get("spec") or {}
+    return bool(spec.get("nodeName")) and claim in claims_of(pod)
+
+
+def claims_of(pod: Object) -> list[str]:
+    """The claims that a pod names, also those that are made for it alone."""
+    found = []
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        if volume.get("persistentVolumeClaim"):
+            found.append(str(volume["persistentVolumeClaim"].get("claimName", "")))
+        elif volume.get("ephemeral"):
+            found.append(f"{pod['metadata']['name']}-{volume.get('name')}")
+    return found
+
+
+def unprotected(claim: Object) -> Object:
+    return _without(claim, CLAIM_PROTECTION)
 
 
 def _without(thing: Object, finalizer: str) -> Object:
