@@ -38,7 +38,7 @@ def _role(pod: Object, container: Object) -> str:
 
 def broken(thing: Object, ranges: Iterable[Object]) -> list[str]:
     """The bounds that a pod or a claim breaks."""
-    found = []
+    found: list[str] = []
     for item in _items(ranges, "Container", "Pod", "PersistentVolumeClaim"):
         type_ = item["type"]
         if (type_ == "PersistentVolumeClaim") is not (thing["kind"] == "PersistentVolumeClaim"):

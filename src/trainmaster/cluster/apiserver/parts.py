@@ -3,13 +3,15 @@
 Each becomes an edit, a function from the newest state of the object to the next one, which `resources` carries out.
 """
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.api.meta import Json, Object, Resource, timestamp
 from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, labels, lifecycle
 from trainmaster.cluster.apiserver.bodies import as_object
+from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.options import delete_options
@@ -133,6 +135,40 @@ def _refuse_faults(thing: Object, api_version: str, kind: str) -> None:
     assert type_ is not None
     if faults := inspection.inspect(thing, type_).faults:
         raise failures.bad_request(f"{kind}: {faults[0]}")
+
+
+def attached(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object], Object]:
+    """An edit of a pod that takes its ephemeral containers, and nothing else, from what `change` makes of it."""
+    def edit(newest: Object) -> Object:
+        wanted, _ = lifecycle.readable(kind, change(copy.deepcopy(newest)))
+        old = newest.setdefault("spec", {}).get("ephemeralContainers") or []
+        new = (wanted.get("spec") or {}).get("ephemeralContainers") or []
+        faults = list(_ephemeral_faults(new, old))
+        if faults:
+            raise failures.invalid(kind.resource, newest["metadata"]["name"], faults)
+        if wanted["metadata"].get("resourceVersion"):
+            newest["metadata"]["resourceVersion"] = wanted["metadata"]["resourceVersion"]
+        newest["spec"]["ephemeralContainers"] = new
+        return newest
+
+    return edit
+
+
+def _ephemeral_faults(new: list[Object], old: list[Object]) -> Iterator[Cause]:
+    """One that is there stays as it is."""
+    found = {container.get("name"): container for container in new}
+    for container in old:
+        name = container.get("name", "")
+        if name not in found:
+            yield causes.forbidden("spec.ephemeralContainers",
+                                   f'existing ephemeral containers "{name}" may not be removed\n')
+        elif {**container, **found[name]} != container:
+            yield causes.forbidden("spec.ephemeralContainers",
+                                   f'existing ephemeral containers "{name}" may not be changed\n')
+    for index, container in enumerate(new):
+        for field in ("name", "image"):
+            if not container.get(field):
+                yield causes.required(f"spec.ephemeralContainers[{index}].{field}")
 
 
 def _at(thing: Object, path: Sequence[str]) -> Json:

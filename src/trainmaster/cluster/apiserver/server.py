@@ -269,6 +269,8 @@ class ApiServer:
                 if call.verb == "get":
                     return self._read(call)
                 return await self._shielded(self._write_part(call))
+            case "ephemeralcontainers" if call.verb == "get":
+                return self._read(call)
             case "log":
                 pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
                 return await logs.log(pod, call.query, self._node)
@@ -290,9 +292,20 @@ class ApiServer:
             edit = parts.finalized(call.kind, call.body().value)
             written = await self._resources.change(call.kind, place.namespace, place.name, "finalize", edit,
                                                    call.options())
+        elif place.subresource == "ephemeralcontainers":
+            written = await self._attach(call)
         else:
             written = await self._change(call, place.subresource)
         return self._object(call, 200, written, form)
+
+    async def _attach(self, call: Call) -> Written:
+        """Add ephemeral containers to a pod."""
+        kind, place = call.kind, call.place
+        if call.verb == "patch":
+            edit = parts.attached(kind, call.patch(kind.type).applied)
+        else:
+            edit = parts.attached(kind, lambda _present: call.body().value)
+        return await self._resources.change(kind, place.namespace, place.name, place.subresource, edit, call.options())
 
     async def _scale(self, call: Call) -> Answer:
         if call.verb == "patch":

@@ -216,3 +216,30 @@ async def test_an_eviction_is_a_deletion(api: Api) -> None:
                                                    "metadata": {"name": "p", "namespace": "default"}})
 
     assert (201, 404) == (answer.code, (await api.get(f"{PODS}/p")).code)
+
+
+class TestEphemeralContainers:
+    PATH = f"{PODS}/p/ephemeralcontainers"
+
+    async def test_they_are_added_and_nothing_else_is_changed(self, api: Api) -> None:
+        await api.made(PODS, pod())
+        added = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "x"}], "nodeName": "n"}}
+        answer = await api.patch(self.PATH, added)
+
+        assert 200 == answer.code, answer.body
+        assert ["debug"] == [each["name"] for each in answer.json["spec"]["ephemeralContainers"]]
+        assert "nodeName" not in answer.json["spec"]
+        assert answer.json == (await api.get(self.PATH)).json
+
+    @pytest.mark.parametrize(("change", "said"), [
+        pytest.param([], "may not be removed", id="none goes"),
+        pytest.param([{"name": "debug", "image": "y"}], "may not be changed", id="none changes"),
+        pytest.param([{"name": "debug", "image": "x"}, {"name": "more"}], "image: Required value",
+                     id="all need an image"),
+    ])
+    async def test_refused(self, api: Api, change: Json, said: str) -> None:
+        await api.made(PODS, pod())
+        await api.patch(self.PATH, {"spec": {"ephemeralContainers": [{"name": "debug", "image": "x"}]}})
+        answer = await api.patch(self.PATH, {"spec": {"ephemeralContainers": change}})
+
+        assert (422, True) == (answer.code, said in answer.message), answer.body
