@@ -28,9 +28,6 @@ _POD_DEFAULTS: Object = {
 _WITH_MODES = ("configMap", "secret", "projected", "downwardAPI")
 _MODE = 0o644
 _TOKEN_SECONDS = 3600
-# How long a pod stays on a node that is not ready or cannot be reached, in seconds.
-_LINGER = 300
-_LINGERS_ON = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 _MAY_CHANGE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -39,15 +36,11 @@ _MAY_CHANGE = (
 
 
 def begin(pod: Object) -> None:
-    """A new pod is Pending, whatever status it was sent with."""
-    spec = pod.setdefault("spec", {})
+    """A new pod is Pending, whatever status it was sent with.
+
+    No tolerations of nodes that are lost for a while are added: here nobody evicts pods from such a node.
+    """
     pod["status"] = {"phase": "Pending"}
-    tolerations = spec.setdefault("tolerations", [])
-    tolerated = {item.get("key") for item in tolerations if item.get("effect", "NoExecute") == "NoExecute"}
-    if not tolerated & {None, ""}:
-        tolerations += [
-            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _LINGER}
-            for key in _LINGERS_ON if key not in tolerated]
 
 
 def defaults(pod: Object) -> None:

@@ -67,14 +67,8 @@ def test_volumes(volume: Object, expected: Object) -> None:
     assert [expected] == defaulted(volumes=[volume])["spec"]["volumes"]
 
 
-@pytest.mark.parametrize(("tolerations", "expected"), [
-    pytest.param([], 2, id="both are added"),
-    pytest.param([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}], 2,
-                 id="the pod's own counts"),
-    pytest.param([{"operator": "Exists"}], 1, id="a pod that tolerates everything gets none"),
-])
-def test_how_long_a_pod_stays_on_a_lost_node(tolerations: list[Object], expected: int) -> None:
-    assert expected == len(defaulted(tolerations=tolerations)["spec"]["tolerations"])
+def test_no_tolerations_of_lost_nodes_are_added() -> None:
+    assert "tolerations" not in defaulted()["spec"]
 
 
 @pytest.mark.parametrize(("resources", "expected"), [
@@ -158,7 +152,7 @@ async def test_types_that_do_not_fit(api: Api, spec: Object, said: str) -> None:
     pytest.param({"spec": {"activeDeadlineSeconds": 5}}, 200, id="a deadline may be set"),
     pytest.param({"spec": {"containers": [{"name": "c", "command": ["x"]}]}}, 422, id="the command may not"),
     pytest.param({"spec": {"nodeName": "n"}}, 422, id="nor the node, except by a binding"),
-    pytest.param({"spec": {"tolerations": None}}, 422, id="tolerations may only be added"),
+    pytest.param({"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}, 200, id="tolerations may be added"),
 ])
 async def test_updates_of_a_spec(api: Api, change: Json, code: int) -> None:
     await api.made(PODS, pod())
