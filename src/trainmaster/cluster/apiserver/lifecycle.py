@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.api.meta import Json, Object, moment, timestamp
-from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, names, normal
+from trainmaster.cluster.apiserver import builtin, causes, failures, fitting, inspection, names, normal
 from trainmaster.cluster.apiserver.bodies import as_object
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import FOREGROUND, ORPHAN, Kind
@@ -69,6 +69,8 @@ def _typed(kind: Kind, thing: Object) -> tuple[Object, list[str]]:
     """
     type_ = kind.type
     if type_ is not None:
+        if fitting.of_type(type_.name)(thing):
+            return thing, []
         found = inspection.inspect(thing, type_)
         pruned = inspection.prune(thing, type_) if found.unknown else thing
         if not found.faults:
