@@ -136,7 +136,6 @@ class Kind:
     answers_object: bool = False              # a deletion is answered with the object and not with a Status
     subresources: tuple[Subresource, ...] = ()    # besides status
     selectable: tuple[str, ...] = ()
-    shape: object = None                      # not read: the table of built-in types says it
     begin: Callable[[Object], None] = _nothing     # at creation, before the defaults
     defaults: Callable[[Object], None] = _nothing
     carry: Callable[[Object, Object], None] = _carries_nothing    # what an update takes over from the old object
