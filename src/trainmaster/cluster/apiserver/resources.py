@@ -64,7 +64,7 @@ class Resources:
         made = lifecycle.created(kind, thing, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
         key = kind.key(namespace, name)
         self._admission.creating(kind, made, self._clock.now())
-        if options.dry_run or self._store.latest(key) is not None:
+        if options.dry_run:
             self._admission.failed(kind, made)
             if self._store.latest(key) is not None:
                 raise failures.already_exists(kind.resource, name)
@@ -84,18 +84,13 @@ class Resources:
         """Replace an object, or the `part` of it, by what `edit` makes of the newest state."""
         key = kind.key(namespace, name)
         for _ in range(ATTEMPTS):
-            record = self._latest(kind, key, name)
-            old = orjson.loads(kind.present(record.value))
-            edited = edit(orjson.loads(kind.present(record.value)))
+            record = await self._latest(kind, key, name)
             try:
-                new, unknown = lifecycle.readable(kind, edited)
-                warnings = judged(kind, unknown, options)
-            except lifecycle.Unreadable as error:
-                if options.patched:
-                    raise failures.invalid_patch(orjson.dumps(edited).decode(), error.why) from error
-                raise
-            result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
-            self._admission.changing(kind, old, result, self._clock.now())
+                old, result, warnings = self._amended(kind, record, part, edit, options, conditional=conditional)
+            except failures.Failure:
+                if await self._store.durable(key):
+                    raise
+                continue
             if options.dry_run:
                 self._admission.changed(kind, result, old)
                 return Written(kind.encode(result), warnings)
@@ -116,13 +111,34 @@ class Resources:
             return Written(record.value, warnings)
         raise failures.conflict(kind.resource, name)
 
+    def _amended(self, kind: Kind, record: Record, part: str, edit: Callable[[Object], Json], options: Options, *,
+                 conditional: bool) -> tuple[Object, Object, list[str]]:
+        """The object before and after an edit, and what to say about it. Raises Failure."""
+        old = orjson.loads(kind.present(record.value))
+        edited = edit(orjson.loads(kind.present(record.value)))
+        try:
+            new, unknown = lifecycle.readable(kind, edited)
+            warnings = judged(kind, unknown, options)
+        except lifecycle.Unreadable as error:
+            if options.patched:
+                raise failures.invalid_patch(orjson.dumps(edited).decode(), error.why) from error
+            raise
+        result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
+        self._admission.changing(kind, old, result, self._clock.now())
+        return old, result, warnings
+
     async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Written:
         key = kind.key(namespace, name)
         self._admission.deleting(kind, name)
         for _ in range(ATTEMPTS):
-            record = self._latest(kind, key, name)
+            record = await self._latest(kind, key, name)
             old = orjson.loads(kind.present(record.value))
-            lifecycle.precondition(kind, old, options)
+            try:
+                lifecycle.precondition(kind, old, options)
+            except failures.Failure:
+                if await self._store.durable(key):
+                    raise
+                continue
             old = self._admission.ending(kind, old)
             kept = lifecycle.ended(kind, old, options, self._clock.now())
             if options.dry_run:
@@ -222,10 +238,11 @@ class Resources:
         if kind.resource == DEFINITIONS:
             self._catalog.install(thing)
 
-    def _latest(self, kind: Kind, key: str, name: str) -> Record:
-        record = self._store.latest(key)
-        if record is None:
-            raise failures.not_found(kind.resource, name)
+    async def _latest(self, kind: Kind, key: str, name: str) -> Record:
+        """What a write is decided on. It may not be durable yet; a refusal because of it is told when it is."""
+        while (record := self._store.latest(key)) is None:
+            if await self._store.durable(key):
+                raise failures.not_found(kind.resource, name)
         return record
 
     def _encoder(self, kind: Kind, thing: Object) -> Callable[[int], bytes]:
