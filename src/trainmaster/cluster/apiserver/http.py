@@ -5,12 +5,14 @@ limit and a time, an answer written with a time, so that a client that stalls co
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from aiohttp import web
+from aiohttp import ClientPayloadError, web
+from aiohttp.http import HttpProcessingError
 
 from trainmaster.cluster.apiserver import bodies, failures
 from trainmaster.cluster.apiserver.auth import ANONYMOUS_GROUP, Authenticator, Identity
@@ -25,6 +27,10 @@ SLOWEST_BODY = 30.0
 SLOWEST_READER = 60.0
 LONGEST_LINE = LONGEST_QUERY + 8192
 LONGEST_HEADER = 16 * 1024
+
+# What aiohttp has to say; a request that is not HTTP is its sender's fault and no error of ours.
+_log = logging.getLogger("trainmaster.http")
+_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
 
 ANONYMOUS = Identity("system:anonymous", (ANONYMOUS_GROUP,))
 
@@ -45,7 +51,8 @@ async def serve(server: ApiServer, tokens: Authenticator, ssl_context: ssl.SSLCo
                 port: int = 0) -> Listening:
     """Listen. Raises OSError when the address is taken."""
     front = web.Server(_Front(server, tokens).answer, access_log=None, handler_cancellation=True, tcp_keepalive=True,
-                       max_line_size=LONGEST_LINE, max_field_size=LONGEST_HEADER)
+                       max_line_size=LONGEST_LINE, max_field_size=LONGEST_HEADER, logger=_log,
+                       auto_decompress=False)      # a few bytes could become gigabytes before anybody counts them
     runner = web.ServerRunner(front, shutdown_timeout=1.0)
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=ssl_context)
@@ -93,6 +100,8 @@ async def _body(incoming: web.BaseRequest) -> bytes:
                     raise failures.too_large(bodies.MOST_BYTES)
     except TimeoutError as error:
         raise failures.Failure(408, "Timeout", "the body of the request did not arrive in time") from error
+    except (HttpProcessingError, ClientPayloadError, web.RequestPayloadError) as error:
+        raise failures.bad_request(f"the body of the request is broken: {str(error)[:100]}") from error
     return bytes(found)
 
 

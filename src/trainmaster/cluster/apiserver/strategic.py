@@ -55,7 +55,7 @@ def _object(target: Json, patch: Object, field_of: FieldOf) -> Object:
 
 def _directive(patch: Object) -> Json:
     found = patch.get(DIRECTIVE)
-    if found is not None and found not in _DIRECTIVES:
+    if found is not None and (not isinstance(found, str) or found not in _DIRECTIVES):
         raise failures.bad_request(f"Unknown patch type found: {str(found)[:40]}")
     return found
 
