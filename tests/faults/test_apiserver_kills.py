@@ -94,7 +94,7 @@ def truth_of(recording: Recording) -> list[Happened]:
 
 def compare(history: History, truth: list[Happened]) -> None:
     """Every acknowledged write was told, as it was answered; what else was told had been asked for."""
-    truth = [each for each in truth if "value" in ((each.after or each.last or {}).get("data") or {})]   # of our clients
+    truth = [each for each in truth if "value" in ((each.after or each.last or {}).get("data") or {})]    # our clients'
     told = {each.revision: each for each in truth}
     for each in history.acknowledged:
         if each.verb != "delete":
