@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.kube import kubeconfig
-from trainmaster.kube.http import HttpTransport
+from trainmaster.kube.transport import Transport
 from trainmaster.local.home import Home
 
 START_WITHIN = 60.0
@@ -74,7 +74,7 @@ class Server:
     def token(self) -> str:
         return kubeconfig.load(self.home.kubeconfig).token
 
-    def transport(self) -> HttpTransport:
+    def transport(self) -> Transport:
         return kubeconfig.transport(kubeconfig.load(self.home.kubeconfig))
 
     def tls(self) -> ssl.SSLContext:

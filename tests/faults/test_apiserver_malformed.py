@@ -19,8 +19,7 @@ from tests.faults.apiserver_malformed import MERGE, PROTOBUF, Malformed, excused
 from tests.faults.apiserver_process import Server
 from tests.faults.seeds import seeded
 
-from trainmaster.kube.http import HttpTransport
-from trainmaster.kube.transport import Request, Response
+from trainmaster.kube.transport import Request, Response, Transport
 
 AT_ONCE = 4
 LONGEST = 1.0  # seconds of the server's processor time while a request was under way, its neighbours included
@@ -76,7 +75,7 @@ async def test_requests_that_are_almost_right(server: Server, requests: int) -> 
         print(dict(codes))
 
 
-async def answered(transport: HttpTransport, request: Request) -> Response:
+async def answered(transport: Transport, request: Request) -> Response:
     """A watch that was let in is not waited for."""
     async with asyncio.timeout(PATIENCE):
         stream = await transport.open(request)

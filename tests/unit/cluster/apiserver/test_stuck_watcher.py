@@ -78,6 +78,6 @@ async def test_the_stuck_one_goes_and_the_others_are_told_everything(
             while len(api.server._watches) > 3:   # noqa: ASYNC110  as above
                 await asyncio.sleep(0.05)
         assert 3 == len(api.server._watches), "only the stuck one was dropped"
-        for answer in healthy:
-            answer.close()
+        for watch in healthy:
+            watch.close()
     writer.transport.abort()
