@@ -15,20 +15,10 @@ from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.slices import ENDPOINT_SLICES, MANAGED_BY, MANAGER, SERVICE_NAME
 from trainmaster.kube.client import Client
-from trainmaster.kube.discovery import served
 from trainmaster.kube.transport import Request
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import Cluster, embedded
 from trainmaster.testing.faults import EVERYTHING, Answer, Old, Write, crash_points, seeded
-
-
-async def offer_slices(cluster: Cluster) -> None:
-    """Slices as a kind of the server: its own if it has them, else as a custom one with the same fields."""
-    if ENDPOINT_SLICES not in {kind.resource for kind in await served(cluster.client())}:
-        made = definition("endpointslices", group="discovery.k8s.io")
-        made["metadata"]["annotations"] = {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements"}
-        made["spec"]["names"]["kind"] = "EndpointSlice"
-        await cluster.install([made])
 
 
 async def following(client: Client, clock: VirtualClock) -> None:
@@ -73,7 +63,6 @@ async def sliced(client: Client, name: str = "web") -> list[str]:
 
 
 async def test_pods_come_get_ready_and_go(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
-    await offer_slices(cluster)
     await client.create(SERVICES, service())
     seen = []
     async with at_work(following(cluster.client(), clock)):
@@ -129,7 +118,6 @@ async def test_labels_and_ports_follow_the_service(cluster: Cluster, client: Cli
 
 
 async def test_both_go_with_the_service(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
-    await offer_slices(cluster)
     await client.create(SERVICES, service())
     async with at_work(following(cluster.client(), clock)):
         await clock.advance(seconds=1)
@@ -144,7 +132,6 @@ async def test_both_go_with_the_service(cluster: Cluster, client: Client, clock:
 async def test_what_a_service_left_behind_while_nobody_looked_is_cleaned_up(
     cluster: Cluster, client: Client, clock: VirtualClock
 ) -> None:
-    await offer_slices(cluster)
     await client.create(SERVICES, service())
     async with at_work(following(cluster.client(), clock)):
         await clock.advance(seconds=1)
@@ -176,7 +163,6 @@ async def test_a_service_without_a_selector_belongs_to_whoever_fills_it(
 async def test_what_somebody_changed_or_deleted_is_put_right(
     cluster: Cluster, client: Client, clock: VirtualClock
 ) -> None:
-    await offer_slices(cluster)
     await client.create(SERVICES, service())
     await place(client)
     async with at_work(following(cluster.client(), clock)):
@@ -192,7 +178,6 @@ async def test_what_somebody_changed_or_deleted_is_put_right(
 
 
 async def test_slices_begin_when_the_server_has_them(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
-    await offer_slices(cluster)
     hidden = True
 
     def without_slices(request: Request, _number: int) -> Answer | None:
@@ -264,7 +249,6 @@ async def story(dies_after: int | None) -> tuple[Sequence[Write], State]:
     clock = VirtualClock()
     async with embedded(clock) as cluster:
         client = cluster.client()
-        await offer_slices(cluster)
         await client.create(SERVICES, service())
         await client.create(SERVICES, service("brief"))
         life = cluster.transport("first life", die_after=dies_after)
@@ -290,7 +274,6 @@ async def test_dying_after_any_write_changes_nothing_in_the_end() -> None:
 async def test_whatever_goes_wrong_on_the_way_everybody_is_listed_once(
     seed: int, cluster: Cluster, client: Client, clock: VirtualClock
 ) -> None:
-    await offer_slices(cluster)
     await client.create(SERVICES, service())
     faults = [fault for fault in EVERYTHING if not isinstance(fault, Old)]
     async with at_work(following(cluster.client(plan=seeded(seed, faults=faults, until=400)), clock)):
@@ -328,7 +311,6 @@ class TestAnnouncing:
     expected: list[Any] = [6443, [("10.88.0.1", 6443)], [(["10.88.0.1"], 6443)]]  # noqa: RUF012  read only
 
     async def test_it_is_made_with_a_fixed_address(self, cluster: Cluster, client: Client, clock: VirtualClock) -> None:
-        await offer_slices(cluster)
         async with at_work(self.announcing(cluster.client(), clock)):
             await clock.settle()
 
@@ -338,7 +320,6 @@ class TestAnnouncing:
         assert {SERVICE_NAME: "kubernetes"} == labels_of(one)
 
     async def test_it_is_put_right(self, cluster: Cluster, client: Client, clock: VirtualClock) -> None:
-        await offer_slices(cluster)
         async with at_work(self.announcing(cluster.client(), clock)):
             await clock.settle()
             await client.patch(ENDPOINTS, "kubernetes", "default", {"subsets": None})
@@ -354,7 +335,6 @@ class TestAnnouncing:
     async def test_another_port_after_a_restart_reaches_all_three(
         self, cluster: Cluster, client: Client, clock: VirtualClock
     ) -> None:
-        await offer_slices(cluster)
         wire = cluster.transport("second life")
         old = Api("10.88.0.1", 1)
         for life, api in ((cluster.client(), old), (cluster.client(), self.api), (Client(wire), self.api)):
