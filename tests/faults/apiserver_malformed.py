@@ -17,6 +17,7 @@ from tests.unit.cluster.apiserver.messages import chunk, enveloped, number
 
 from trainmaster.api.meta import Json, Object, Resource
 from trainmaster.api.schema import definitions
+from trainmaster.cluster.apiserver.bodies import DEEPEST, depth
 from trainmaster.cluster.apiserver.kinds import BUILT_IN
 from trainmaster.kube.transport import Request, Response
 
@@ -239,6 +240,8 @@ def bent(chance: random.Random, sound: Json, times: int) -> Json:
     """A copy with something else in a few places, at any depth."""
     body = copy.deepcopy(sound)
     for _ in range(times):
+        if depth(body) > DEEPEST:
+            break        # it will be refused for that; bent further, it would be too deep to be written down
         places = list(_places(body))
         if not places:
             return chance.choice(ODD)
