@@ -40,6 +40,7 @@ class Lazy(click.Group):
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="trainmaster")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show where an unexpected error happened.")
 def cli() -> None:
     """Distributed training jobs, on this machine or on any Kubernetes.
 

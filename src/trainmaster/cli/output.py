@@ -30,6 +30,11 @@ def guarded(command: Callable[[], None]) -> None:
         command()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename else ""
+        say(f"error: {where}{problem.strerror or problem}. If this is about the home of the cluster, set "
+            "TRAINMASTER_HOME to a folder of your own.")
+        sys.exit(NO_CLUSTER)
     except Exception as problem:  # noqa: BLE001  the last place that can turn a bug into a sentence
         say(f"error: {type(problem).__name__}: {problem}\nThis is a bug in Trainmaster. "
             "Run the command again with --debug to see where it happened.")

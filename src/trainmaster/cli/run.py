@@ -33,7 +33,7 @@ def command(targets: tuple[str, ...], namespace: str, kubeconfig: str | None, co
 
     On the embedded cluster, which is started if it is down, unless --kubeconfig, --context or KUBECONFIG names another.
 
-    Exit code: 0 the job succeeded, 1 it failed, 2 bad input, 3 no cluster.
+    Exit code: 0 the job succeeded, 1 it failed, 2 bad input, 3 no cluster, 130 detached or stopped by Ctrl-C.
     """
     try:
         manifests = read(targets, sys.stdin)
@@ -52,8 +52,9 @@ def cluster(kubeconfig: str | None, context: str | None) -> Path:
     from trainmaster.local.home import Home
 
     home = Home.from_environment()
-    meant = Path(kubeconfig) if kubeconfig else (Path.home() / ".kube" / "config" if context else home.kubeconfig)
-    if meant != home.kubeconfig:
+    first = (kubeconfig or "").partition(":")[0]   # as a list, KUBECONFIG means the first that is there; we take one
+    meant = Path(first) if first else (Path.home() / ".kube" / "config" if context else home.kubeconfig)
+    if meant.resolve() != home.kubeconfig.resolve():
         return meant
     began = time.monotonic()
     embedded = start(home)

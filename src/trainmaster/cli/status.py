@@ -11,7 +11,7 @@ from trainmaster.local.home import Home
 
 @click.command(epilog="Example: trainmaster status")
 def command() -> None:
-    """Say what is up, what runs and what waits. Exit code 3 if the cluster is down."""
+    """Say what is up, what runs and what waits. Exit code 3 if the cluster, or a part of it, is down."""
     home = Home.from_environment()
     control_plane, node = parts.control_plane(home).facts(), parts.node(home).facts()
     if not control_plane or "server" not in control_plane:
@@ -20,8 +20,16 @@ def command() -> None:
     click.echo(f"control plane  up, {control_plane['server']}, pid {control_plane['pid']}")
     click.echo(f"node           {'up, pid ' + str(node['pid']) if node else 'down; `trainmaster up` starts it'}")
     click.echo(f"home           {home.path}")
-    for line in jobs(home):
-        click.echo(line)
+    from trainmaster.kube.errors import KubeError
+
+    try:
+        for line in jobs(home):
+            click.echo(line)
+    except KubeError as problem:
+        say(f"The control plane does not answer ({problem}). See {home.logs / 'control-plane.log'}; "
+            "`trainmaster down` and `up` start it anew.")
+        sys.exit(NO_CLUSTER)
+    sys.exit(0 if node else NO_CLUSTER)
 
 
 def jobs(home: Home) -> list[str]:

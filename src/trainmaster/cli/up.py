@@ -38,7 +38,7 @@ def start(
         return up(home, port=port, offered=offers, only_apiserver=only_apiserver)
     except StartError as problem:
         raise Told(f"The cluster could not be started: {problem}", NO_CLUSTER) from problem
-    except PermissionError as problem:
+    except OSError as problem:
         raise Told(f"{problem.filename}: {problem.strerror}. Set TRAINMASTER_HOME to a folder of your own.",
                    NO_CLUSTER) from problem
 

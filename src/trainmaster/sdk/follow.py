@@ -72,8 +72,7 @@ class _Follower:
                              fields=f"metadata.name={self._key.name}")
         self._pods = Informer(client, PODS, clock=clock, namespace=self._key.namespace,
                               labels=f"{JOB_NAME}={self._key.name}")
-        self._events = Informer(client, EVENTS, clock=clock, namespace=self._key.namespace,
-                                fields="involvedObject.kind=Pod")
+        self._events = Informer(client, EVENTS, clock=clock, namespace=self._key.namespace)
         self._ended: asyncio.Future[Object] = asyncio.get_running_loop().create_future()
         self._replicas: dict[str, Replica] = {}                  # by pod UID
         self._first_failed: list[str] = []                       # pod UIDs in the order their failure was seen
@@ -128,12 +127,13 @@ class _Follower:
     def _event_changed(self, _before: Object | None, after: Object | None) -> None:
         if after is None or (after.get("type") != "Warning" and after.get("reason") not in TOLD_REASONS):
             return
-        replica = self._replicas.get(after.get("involvedObject", {}).get("uid", ""))
+        about = after.get("involvedObject", {}).get("uid", "")
+        name = "the job" if about == self._uid else self._replicas[about].name if about in self._replicas else ""
         reason, message = after.get("reason", ""), after.get("message", "")
         told = (reason, message.partition(" in ")[0])   # six replicas of one image say the same: once
-        if replica is not None and told not in self._told_events:
+        if name and told not in self._told_events:
             self._told_events.add(told)
-            self._view.note(f"{replica.name}: {message}")
+            self._view.note(f"{name}: {message}")
 
     async def _read(self, attempt: Attempt, name: str) -> None:
         tail = self._tails.setdefault(attempt.uid, deque(maxlen=TAIL))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import yaml
 
@@ -11,7 +11,19 @@ from trainmaster.api.meta import Object
 
 LARGEST = 4 << 20   # bytes of one file; an API server takes three megabytes for one object
 SUFFIXES = (".yaml", ".yml", ".json")
-_LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SAFE: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_SAFE):  # type: ignore[misc]  # one of two classes of PyYAML, known only at run time
+    """The safe loader, which says of a key that is written twice what YAML itself passes over."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen and key.value != "<<":
+                raise yaml.constructor.ConstructorError(None, None, f"'{key.value}' is written twice", key.start_mark)
+            seen.add(key.value)
+        return dict(super().construct_mapping(node, deep=deep))
 
 
 class ManifestError(Exception):
@@ -61,7 +73,7 @@ def _documents(text: str, source: str) -> Iterator[Manifest]:
     if len(text) > LARGEST:
         raise ManifestError(f"{source}: is larger than {LARGEST >> 20} MB.")
     try:
-        for number, document in enumerate(yaml.load_all(text, Loader=_LOADER), start=1):
+        for number, document in enumerate(yaml.load_all(text, Loader=_Loader), start=1):
             if document is None:
                 continue
             where = source if number == 1 else f"{source}, document {number}"

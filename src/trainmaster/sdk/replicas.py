@@ -8,6 +8,7 @@ from trainmaster.api.meta import Object, being_deleted, labels_of, name_of, uid_
 JOB_NAME = "training.kubeflow.org/job-name"
 ROLE = "training.kubeflow.org/replica-type"
 INDEX = "training.kubeflow.org/replica-index"
+START_ERRORS = frozenset({"StartError", "ContainerCannotRun"})   # the program never ran, so its log is empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ def _state(pod: Object, containers: list[Object]) -> tuple[str, str, int | None]
         return "Completed", "", 0
     if phase == "Failed":
         why = f"exit code {exit_in_words(code)}" if code is not None else status.get("message", "")
+        said = next((t["message"] for t in ended if t.get("reason") in START_ERRORS and t.get("message")), "")
+        why = f"{why}: {said}" if said else why
         return status.get("reason") or "Error", why, code if code is not None else 1
     if being_deleted(pod):
         return "Terminating", "", None

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmaster.api.meta import Object, Resource, name_of, uid_of
+from trainmaster.api.meta import Json, Object, Resource, name_of, uid_of
+from trainmaster.api.validation import problems
 from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import served
 from trainmaster.kube.errors import AlreadyExists, ApiError, NotFound
@@ -36,6 +37,9 @@ async def submit(client: Client, manifests: Sequence[Manifest], namespace: str) 
     unknown = [m for m in manifests if (m.thing["apiVersion"], m.thing["kind"]) not in kinds]
     if unknown:
         raise ManifestError(_unknown_kind(unknown[0], list(kinds)))
+    for manifest in manifests:   # all before any is sent: half of a file is worse than none of it
+        if wrong := problems(manifest.thing):
+            raise ManifestError(f"{manifest.source}: " + "; ".join(str(problem) for problem in wrong))
     return [
         await _submit(client, manifest, kinds[manifest.thing["apiVersion"], manifest.thing["kind"]], namespace)
         for manifest in manifests
@@ -50,8 +54,11 @@ async def _submit(client: Client, manifest: Manifest, resource: Resource, namesp
     except AlreadyExists as problem:
         there = await client.get(resource, name_of(thing), where)
         if not is_job(resource):
-            raise ManifestError(f"{manifest.source}: {problem}. Delete it first, or choose another name.") from problem
+            return Submitted(resource, await _update(client, manifest, resource, where), "updated")
         if not finished(there):
+            if not _holds(there.get("spec"), thing.get("spec")):
+                raise ManifestError(f"{manifest.source}: another {resource.kind} of the name '{name_of(thing)}' is "
+                                    "running. Delete it first, or choose another name.") from problem
             return Submitted(resource, there, "runs already")
         await _remove(client, resource, there, where)
         return Submitted(resource, await _create(client, resource, thing, where), "replaced the finished one")
@@ -65,6 +72,23 @@ async def _submit(client: Client, manifest: Manifest, resource: Resource, namesp
 async def _create(client: Client, resource: Resource, thing: Object, namespace: str) -> Object:
     query = [("fieldManager", MANAGER), ("fieldValidation", "Strict")]
     return await client.request("POST", resource.path(namespace), query=query, body=thing)
+
+
+async def _update(client: Client, manifest: Manifest, resource: Resource, namespace: str) -> Object:
+    """What comes with a job, such as a ConfigMap, is brought to what the file says."""
+    try:
+        return await client.patch(resource, name_of(manifest.thing), namespace, manifest.thing)
+    except ApiError as problem:
+        raise ManifestError(f"{manifest.source}: {problem}") from problem
+
+
+def _holds(there: Json, wanted: Json) -> bool:
+    """Whether the stored value says all that was written; it may say more, since defaults were filled in."""
+    if isinstance(there, dict) and isinstance(wanted, dict):
+        return all(name in there and _holds(there[name], value) for name, value in wanted.items())
+    if isinstance(there, list) and isinstance(wanted, list):
+        return len(there) == len(wanted) and all(map(_holds, there, wanted))
+    return bool(there == wanted)
 
 
 async def _remove(client: Client, resource: Resource, thing: Object, namespace: str) -> None:

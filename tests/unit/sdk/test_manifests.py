@@ -38,6 +38,7 @@ def test_a_list_is_its_items() -> None:
         pytest.param("kind: TFJob\nmetadata: {name: a}\n", "has no 'apiVersion'", id="no apiVersion"),
         pytest.param("apiVersion: kubeflow.org/v1\nkind: TFJob\n", "has no 'metadata.name'", id="no name"),
         pytest.param(JOB + "---\nkind: [\n", "line 6", id="the line of a syntax error"),
+        pytest.param(JOB + "spec: {a: 1, a: 2}\n", "line 4, column 14: 'a' is written twice", id="a key twice"),
         pytest.param("kind: TFJob\n\tspec: {}\n", "spaces, not tabs", id="a tab"),
         pytest.param("!!python/object/apply:os.system [ls]", "could not determine a constructor", id="no code is run"),
     ],

@@ -69,6 +69,8 @@ async def test_a_finished_job_of_the_same_name_makes_room() -> None:
     ("wrong", "sentence"),
     [
         pytest.param(manifest(spek=1), 'unknown field "spec.spek"', id="an unknown field is named"),
+        pytest.param(manifest(runPolicy={"backoffLimit": -1}), "spec.runPolicy.backoffLimit: Invalid value: -1",
+                     id="what the operator would refuse is refused before it is sent"),
         pytest.param(manifest(namespace="nowhere"), 'namespaces "nowhere" not found',
                      id="a namespace that is not there"),
         pytest.param(Manifest({**manifest().thing, "kind": "TfJob"}, "job.yaml"), "Did you mean .*'kind: TFJob'",
@@ -82,10 +84,30 @@ async def test_what_cannot_be_taken_is_said_with_its_file(client: Client, wrong:
         await submit(client, [wrong], "default")
 
 
-async def test_of_several_none_is_created_if_one_has_an_unknown_kind(client: Client) -> None:
-    horse = Manifest({**manifest().thing, "kind": "Horse"}, "job.yaml")
+async def test_another_job_of_the_same_name_that_runs_is_not_mistaken_for_this_one(client: Client) -> None:
+    await submit(client, [manifest()], "default")
 
+    with pytest.raises(ManifestError, match="another TFJob of the name 'a' is running"):
+        await submit(client, [manifest(successPolicy="AllWorkers")], "default")
+
+
+async def test_what_comes_with_a_job_is_brought_to_what_the_file_says(client: Client) -> None:
+    def config(value: str) -> Manifest:
+        thing = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"k": value}}
+        return Manifest(thing, "c.yaml")
+
+    await submit(client, [config("old")], "default")
+    (again,) = await submit(client, [config("new")], "default")
+
+    assert ("updated", {"k": "new"}) == (again.how, again.thing["data"])
+
+
+@pytest.mark.parametrize("second", [
+    pytest.param(Manifest({**manifest().thing, "kind": "Horse"}, "job.yaml"), id="has an unknown kind"),
+    pytest.param(manifest("b", runPolicy={"backoffLimit": -1}), id="is invalid"),
+])
+async def test_of_several_none_is_created_if_one(client: Client, second: Manifest) -> None:
     with pytest.raises(ManifestError):
-        await submit(client, [manifest(), horse], "default")
+        await submit(client, [manifest(), second], "default")
 
     assert [] == (await client.list(TFJOBS, "default")).items

@@ -157,9 +157,10 @@ class Starter:
             self._events.warning(life.pod, "Failed", f'Failed to pull image "{name}": {error}')
         else:
             took = self._clock.monotonic() - began
-            self._events.normal(life.pod, "Pulled", f'Successfully pulled image "{name}" in {took:.3f}s')
             if image.warning:
                 self._events.warning(life.pod, "ImageNotInCatalog", image.warning)
+            else:
+                self._events.normal(life.pod, "Pulled", f'Successfully pulled image "{name}" in {took:.3f}s')
             life.images[container] = image
         finally:
             life.pulls.pop(container, None)
