@@ -161,7 +161,7 @@ class Credentials:
         self._since = self._now()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Line:
     """A transport for one certificate. The last to leave one that is no longer used closes it."""
 
@@ -183,6 +183,7 @@ class PluginTransport:
         self._credentials = credentials
         self._connect = connect
         self._line: _Line | None = None
+        self._retired: list[_Line] = []    # those with streams that go on
 
     async def send(self, request: Request) -> Response:
         credential = await self._credentials.current()
@@ -200,9 +201,10 @@ class PluginTransport:
         return stream
 
     async def close(self) -> None:
-        if self._line is not None:
-            await self._line.transport.close()
-            self._line = None
+        for line in (*self._retired, *([self._line] if self._line is not None else [])):
+            await line.transport.close()
+        self._retired.clear()
+        self._line = None
 
     async def _send(self, request: Request, credential: Credential) -> Response:
         line = await self._joined(credential)
@@ -227,7 +229,9 @@ class PluginTransport:
             return line
         self._line, old = _Line(self._made(credential), credential.certificate, users=1), line
         line = self._line
+        self._retired = [each for each in self._retired if each.users]
         if old is not None:
+            self._retired.append(old)
             old.retired = True
             old.users += 1    # so that leaving closes it, if nobody else uses it
             await old.leave()

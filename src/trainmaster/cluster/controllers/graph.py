@@ -112,14 +112,17 @@ class Graph:
         return [self._items[one] for one in self._dependents.get(uid, ())]
 
     def blocking(self, uid: str) -> Iterator[Item]:
-        """Those that hold back an owner which is deleted in the foreground."""
-        return (self._items[one] for one in self._blocking.get(uid, ()))
+        """Those that hold back an owner which is deleted in the foreground: rightly, not from another namespace."""
+        for one in self._blocking.get(uid, ()):
+            item = self._items[one]
+            if any(ref.uid == uid and ref.blocks and self.owner(item, ref) is not None for ref in item.owners):
+                yield item
 
     def is_owner(self, uid: str) -> bool:
         return uid in self._dependents
 
     def is_blocked(self, uid: str) -> bool:
-        return uid in self._blocking
+        return next(self.blocking(uid), None) is not None
 
 
 class Absent:

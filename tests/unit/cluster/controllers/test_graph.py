@@ -101,6 +101,8 @@ def test_a_reference_that_is_wrong_about_its_owner_does_not_count(judged: Item, 
         pytest.param(waits("boss"), [item("x", "boss", deleting=True)], (), KEEP,
                      id="a dependent that is on its way out is still there"),
         pytest.param(waits("boss"), [waits("x", "boss")], (), KEEP, id="one that is about to be let go too"),
+        pytest.param(waits("boss"), [item("x", "boss", namespace="elsewhere")], (), RELEASE,
+                     id="... nor those that have no right to, from another namespace"),
         pytest.param(waits("boss", "boss"), [], (), RELEASE, id="who owns himself does not wait for himself"),
         pytest.param(item("x", deleting=True, finalizers=(ORPHAN,)), [item("y", "x")], (), Verdict.ORPHAN,
                      id="an orphaning owner cuts its dependents loose"),
@@ -174,15 +176,15 @@ def test_only_references_that_hold_nothing_are_superfluous() -> None:
 
 def test_the_graph_forgets_what_was_dropped_and_follows_changed_owners() -> None:
     graph = Graph()
-    graph.put(item("x", "a"))
-    graph.put(item("x", "b"))
+    for one in (item("a"), item("b"), item("x", "a"), item("x", "b")):
+        graph.put(one)
 
     assert ([], ["x"]) == ([d.uid for d in graph.dependents("a")], [d.uid for d in graph.dependents("b")])
     assert (False, True) == (graph.is_owner("a"), graph.is_blocked("b"))
 
     graph.drop("x")
 
-    assert (0, [], False) == (len(graph), graph.dependents("b"), graph.is_blocked("b"))
+    assert (2, [], False) == (len(graph), graph.dependents("b"), graph.is_blocked("b"))
 
 
 def test_the_memory_of_the_absent_is_bounded_and_forgets_the_oldest() -> None:
