@@ -20,7 +20,7 @@ _GVK = "x-kubernetes-group-version-kind"
 _TITLE = "Trainmaster"
 _WRITING = ("dryRun", "fieldManager", "fieldValidation")
 
-_API_VERSION: Object = {"type": "string", "description": "APIVersion defines how to read this object: its group and version."}
+_API_VERSION: Object = {"type": "string", "description": "APIVersion defines how to read this object."}
 _KIND: Object = {"type": "string", "description": "The kind of this object."}
 
 
