@@ -84,7 +84,8 @@ class Kinds:
                 failures = 0 if self._take(await survey(self._client)) else failures + 1
             except KubeError as error:
                 failures += 1
-                log.warning("discovery failed, asking again", cause=error)
+                if failures == 1:
+                    log.warning("discovery failed, asking again", cause=error)
             if failures:
                 await self._clock.sleep(min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(failures - 1, 10)))
             else:

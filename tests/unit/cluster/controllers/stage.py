@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from trainmaster.api.core import CONFIG_MAPS, NAMESPACES
+from trainmaster.api.core import CONFIG_MAPS
 from trainmaster.api.meta import Object, Resource, name_of, uid_of
 from trainmaster.kube.client import Client
 from trainmaster.testing.faults import is_death
@@ -58,10 +58,6 @@ async def names(client: Client, resource: Resource = CONFIG_MAPS, place: str = "
     """What is there, but for what is in every namespace."""
     found = [name_of(thing) for thing in (await client.list(resource, place)).items]
     return [name for name in found if name != "kube-root-ca.crt"]
-
-
-async def terminating(client: Client, name: str) -> Object:
-    return await client.get(NAMESPACES, name)
 
 
 def definition(plural: str, *versions: str, group: str = "example.com", scope: str = "Namespaced") -> Object:
