@@ -198,7 +198,7 @@ def listed(name: str, read: Read) -> Put:
     def put(out: Object, chunk: bytes, budget: Budget) -> None:
         budget.spend()
         value = read(chunk, budget)
-        if name in out:
+        if out.get(name) is not None:   # null: an earlier part of the same message ended without any
             out[name].append(value)
         else:
             out[name] = [value]
@@ -215,7 +215,7 @@ def mapped(name: str, read: Read) -> Put:
         budget.spend()
         entry.scan(chunk, pair, budget)
         value = read(pair["value"], budget)
-        if name in out:
+        if out.get(name) is not None:
             out[name][pair["key"]] = value
         else:
             out[name] = {pair["key"]: value}
@@ -238,7 +238,9 @@ def numbers(name: str, convert: Callable[[int], Json]) -> tuple[PutNumber, Put]:
 
     def put(out: Object, value: int, budget: Budget) -> None:
         budget.spend()
-        out.setdefault(name, []).append(convert(value))
+        if out.get(name) is None:
+            out[name] = []
+        out[name].append(convert(value))
 
     def put_many(out: Object, chunk: bytes, budget: Budget) -> None:
         at = 0

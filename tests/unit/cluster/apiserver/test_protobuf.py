@@ -315,6 +315,12 @@ TREES = st.recursive(
 )
 
 
+def test_a_message_in_two_parts_may_begin_a_list_in_the_second() -> None:
+    body = enveloped("apiextensions.k8s.io/v1", "CustomResourceDefinition", b"\x1a\x00", b"\x1a\x02\n\x00")
+
+    assert 1 == len(protobuf.decode(body)["status"]["conditions"])
+
+
 @given(kind=st.sampled_from(KINDS), parts=st.lists(TREES, max_size=5))
 def test_well_formed_messages_of_any_fields_are_read_or_refused(kind: tuple[str, str], parts: list[bytes]) -> None:
     decoded_or_refused(enveloped(*kind, *parts))
