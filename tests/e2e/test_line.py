@@ -67,7 +67,8 @@ def test_kubectl_takes_a_job_from_its_manifest_to_its_end_and_nothing_stays(pers
     described = person.kubectl("describe", "tfjob", "small")
     assert "SuccessfulCreatePod" in described
     assert "TFJobSucceeded" in described
-    assert 3 == len(person.kubectl("get", "pods,services", "-o", "name").split()) / 2
+    ours = person.kubectl("get", "pods,services", "-l", "training.kubeflow.org/job-name=small", "-o", "name").split()
+    assert ["pod"] * 3 + ["service"] * 3 == [name.partition("/")[0] for name in ours]
     person.kubectl("delete", "tfjob", "small", "--timeout=60s")
     person.kubectl("wait", "--for=delete", "pod", "--all", "--timeout=60s")
     assert "" == person.kubectl("get", "pods", "-o", "name")
