@@ -186,8 +186,12 @@ def _layers(scratch: str, merged: str, seen: list[str], plan: RootPlan) -> None:
 
 
 def _layer(name: str, target: str, scratch: str, seen: list[str]) -> None:
-    """One top-level directory: writable where the kernel allows it."""
-    if not below(seen, f"/{name}") and f"/{name}" not in seen:
+    """One directory: writable where the kernel allows it."""
+    occupied = below(seen, f"/{name}")
+    if occupied and f"/{name}" not in seen and "/" not in name:
+        _spread(name, target, scratch, seen)
+        return
+    if not occupied and f"/{name}" not in seen:
         upper, work = f"{scratch}/upper/{name}", f"{scratch}/work/{name}"
         os.makedirs(upper, mode=0o755, exist_ok=True)
         os.makedirs(work, mode=0o700, exist_ok=True)
@@ -202,6 +206,17 @@ def _layer(name: str, target: str, scratch: str, seen: list[str]) -> None:
     tree = linux.clone_tree(f"/{name}", linux.ATTR_RDONLY | linux.ATTR_NODEV)
     linux.attach(tree, target)
     os.close(tree)
+
+
+def _spread(name: str, target: str, scratch: str, seen: list[str]) -> None:
+    """A top-level directory with something mounted below it (a home in /var, say) cannot be a layer. The directories in
+    it can, but for the one that leads to the mount; and what a pod adds beside them has a place."""
+    for entry in sorted(os.scandir(f"/{name}"), key=lambda entry: entry.name):
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), f"{target}/{entry.name}")
+        elif entry.is_dir():
+            os.mkdir(f"{target}/{entry.name}", 0o755)
+            _layer(f"{name}/{entry.name}", f"{target}/{entry.name}", scratch, seen)
 
 
 def _furnish(devices: dict[str, int], shared: int) -> None:
@@ -220,6 +235,8 @@ def _furnish(devices: dict[str, int], shared: int) -> None:
             os.symlink(to, f"/dev/{link}")
     with Step("mount /tmp and /run"):
         linux.mount("tmpfs", _directory("/tmp"), "tmpfs", _PLAIN, "mode=1777")  # noqa: S108  the container's own
+        if os.path.isdir("/var/tmp") and os.statvfs("/var/tmp").f_flag & os.ST_RDONLY:  # noqa: S108
+            linux.mount("tmpfs", "/var/tmp", "tmpfs", _PLAIN, "mode=1777")  # noqa: S108
         linux.mount("tmpfs", _directory("/run"), "tmpfs", _PLAIN, "mode=0755")
         os.mkdir("/run/lock")
         os.chmod("/run/lock", 0o1777)  # noqa: S103  as every distribution has it
