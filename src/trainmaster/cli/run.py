@@ -167,10 +167,16 @@ class _Run:
                 note(f"    {line}")
             if len(outcome.failures) > 1:
                 note("failed after it: " + ", ".join(failure.replica for failure in outcome.failures[1:]))
-        if outcome.left_running:
+        if outcome.left_running and _keeps_pods(job):
             note(f"still running: {', '.join(outcome.left_running)}. Remove them with the job: {_delete(job)}")
         note(f"{'Succeeded' if outcome.succeeded else 'Failed'} after {seconds:.1f} s: {outcome.message}")
         return 0 if outcome.succeeded else FAILED
+
+
+def _keeps_pods(job: "Submitted") -> bool:
+    """Whether pods that still run at the end are left alone; else the operator is about to remove them."""
+    policy = (job.thing.get("spec", {}).get("runPolicy") or {}).get("cleanPodPolicy")
+    return policy in (None, "", "None")
 
 
 def _delete(job: "Submitted") -> str:
