@@ -34,7 +34,8 @@ test-kubernetes: $(VENV)/.dev ## the real kube-apiserver, kubectl and conformanc
 	$(PYTEST) -m "$(call SLICE,kubernetes)" tests
 
 test-faults: $(VENV)/.dev ## long fault runs, bounded in time
-	$(PYTEST) -m "$(call SLICE,faults)" tests
+	$(PYTEST) -n $(PARALLEL) -m "$(call SLICE,faults and not machine)" tests
+	$(PYTEST) -m "$(call SLICE,faults and machine)" tests
 
 lint: $(VENV)/.dev ## ruff and mypy --strict
 	$(BIN)/ruff check

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-ON_THE_MACHINE = ("tests/e2e/", "tests/unit/cluster/kubelet/")
+ON_THE_MACHINE = ("tests/e2e/", "tests/unit/cluster/kubelet/", "tests/faults/test_node")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
