@@ -29,9 +29,10 @@ OURS = f"training.kubeflow.org/job-name={NAME}"
 TEMPLATE = {"spec": {"containers": [{"name": "tensorflow", "image": "example.com/mnist:1"}]}}
 PODS_OF_JOB = [f"{NAME}-ps-{n}" for n in range(2)] + [f"{NAME}-worker-{n}" for n in range(4)]
 
-# Different on every run, or decided by the cluster and not by us. Accounts are turned off on the real control plane.
+# Different on every run, or decided by the cluster and not by us. Accounts are turned off on the real control plane;
+# tolerations of lost nodes mean nothing on one machine.
 VARYING = re.compile(
-    r"uid|resourceVersion|managedFields|.*Timestamp|.*[tT]ime|startedAt|finishedAt|clusterIPs?|serviceAccountName"
+    r"uid|resourceVersion|managedFields|.*Timestamp|.*[tT]ime|startedAt|finishedAt|clusterIPs?|serviceAccount(Name)?|tolerations"
 )
 
 
