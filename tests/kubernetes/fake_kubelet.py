@@ -107,9 +107,9 @@ async def report(client: Client, pod: Object, phase: str, state: Object) -> None
     await client.patch(PODS, name_of(pod), namespace_of(pod), patch, subresource="status")
 
 
-async def register(client: Client, *, schedulable: bool = True) -> None:
+async def register(client: Client, *, pods: int = 1000) -> None:
     """Make the Node object, ready and with room, unless it is there."""
-    now, room = timestamp(datetime.now(UTC)), {"cpu": "64", "memory": "256Gi", "pods": "1000"}
+    now, room = timestamp(datetime.now(UTC)), {"cpu": "64", "memory": "256Gi", "pods": str(pods)}
     labels = {"kubernetes.io/hostname": NAME, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME, "labels": labels}}
     ready = {
@@ -130,8 +130,7 @@ async def register(client: Client, *, schedulable: bool = True) -> None:
         await client.create(NODES, node)
     except AlreadyExists:
         return
-    spec = {"taints": None, "unschedulable": None if schedulable else True}  # a real server taints a node that is new
-    await client.patch(NODES, NAME, "", {"spec": spec})
+    await client.patch(NODES, NAME, "", {"spec": {"taints": None}})  # a real server taints a node that is new
     await client.patch(NODES, NAME, "", {"status": status}, subresource="status")
 
 

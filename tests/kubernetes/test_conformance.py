@@ -1,14 +1,13 @@
 """Kubernetes' own conformance tests on the embedded server: those that pass today must go on passing.
 
-The list beside this file names them all; the slice that always runs is a fixed handful of different subjects. To see
-how many more pass by now, and to extend the list:
+conformance-passing.txt names them all, conformance-slice.txt the few of different subjects that always run. To see how
+many more pass by now, and to extend the list:
 
     python tests/kubernetes/conformance.py KUBECONFIG LIST
 """
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,29 +15,10 @@ from tests.kubernetes import clusters, conformance, fake_kubelet
 from tests.kubernetes.access import connected
 from tests.kubernetes.conftest import Binaries
 
-from trainmaster.api.core import SERVICES
-from trainmaster.kube.errors import AlreadyExists
-
 pytestmark = pytest.mark.kubernetes
 
 PASSING = Path(__file__).with_name("conformance-passing.txt")
-# Subjects that everything else of ours stands on, few enough to run always.
-SLICE = frozenset(
-    f"{name} [Conformance]"
-    for name in (
-        "[sig-api-machinery] Namespaces [Serial] should apply a finalizer to a Namespace",
-        "[sig-api-machinery] Watchers should be able to start watching from a specific resource version",
-        "[sig-api-machinery] Watchers should receive events on concurrent watches in same order",
-        "[sig-cli] Kubectl client Kubectl server-side dry-run should check if kubectl can dry-run update Pods",
-        "[sig-instrumentation] Events should manage the lifecycle of an event",
-        "[sig-network] Services should complete a service status lifecycle",
-        "[sig-node] ConfigMap should run through a ConfigMap lifecycle",
-        "[sig-node] Lease lease API should be available",
-        "[sig-node] Node Lifecycle should run through the lifecycle of a node",
-        "[sig-storage] Secrets should be immutable if `immutable` field is set",
-    )
-)
-
+SLICE = frozenset(conformance.names_in(Path(__file__).with_name("conformance-slice.txt")))
 
 each_passing_test = pytest.mark.parametrize(
     "name",
@@ -58,7 +38,7 @@ def verdicts(
     programs, folder = binaries("e2e.test", "kubectl"), tmp_path_factory.mktemp("conformance")
     with clusters.embedded(folder) as cluster:
         asyncio.run(set_scene(cluster))
-        suite = conformance.Suite(programs, cluster.kubeconfig, folder / "logs", accounts=False)
+        suite = conformance.Suite(programs, cluster.kubeconfig, folder / "logs")
         yield {verdict.name: verdict for verdict in conformance.run_all(suite, asked)}
 
 
@@ -69,18 +49,9 @@ def name_in(item: pytest.Item) -> str:
 
 
 async def set_scene(cluster: clusters.Cluster) -> None:
-    """What the suite wants to see before its first test.
-
-    One node that is ready, and takes no pods, as no kubelet would end them; and the service of the API server itself,
-    which the embedded cluster does not make yet.
-    """
+    """One node that is ready, as the suite wants to see, with room for no pod, as no kubelet would end it."""
     async with connected(cluster.kubeconfig) as client:
-        await fake_kubelet.register(client, schedulable=False)
-        ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 443}]
-        metadata = {"name": "kubernetes", "namespace": "default"}
-        service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports}}
-        with suppress(AlreadyExists):
-            await client.create(SERVICES, service)
+        await fake_kubelet.register(client, pods=0)
 
 
 @each_passing_test
