@@ -41,7 +41,6 @@ DENIED = '403 admission webhook "validator.{}.training-operator.kubeflow.org" de
 SETTLING = 1.0  # seconds that pass in each step
 
 
-@pytest.mark.skipif(not SCENARIOS, reason="the recordings of the Go operator are not on this machine")
 @pytest.mark.skipif(not SCENARIOS, reason=f"the recordings of the Go operator are not in {RECORDED}")
 @pytest.mark.parametrize("name", SCENARIOS or ["no recordings"])
 def test_the_engine_does_what_the_go_operator_did(name: str) -> None:
