@@ -34,7 +34,7 @@ TIERS_A_AND_B = {
     "Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "ResourceQuota", "LimitRange",
     "PriorityClass", "Lease", "Job", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding",
     "CustomResourceDefinition", "Deployment", "ReplicaSet", "StatefulSet", "CronJob", "HorizontalPodAutoscaler",
-    "PodDisruptionBudget", "NetworkPolicy",
+    "PodDisruptionBudget", "NetworkPolicy", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 }
 NAMESPACE = "default"
 

@@ -25,6 +25,7 @@ from trainmaster.cluster.apiserver import (
     scaling,
     services,
     storage,
+    webhooks,
     workloads,
 )
 from trainmaster.cluster.apiserver.causes import Cause
@@ -218,5 +219,5 @@ BUILT_IN: tuple[Kind, ...] = (
          begin=definitions.begin, defaults=definitions.defaults, rules=definitions.rules,
          answers_object=True, ending=definitions.ending, columns=columns.DEFINITION),
     *events.KINDS, *workloads.KINDS, *jobs.KINDS, *scaling.KINDS, *network.KINDS, *storage.KINDS, *quotas.KINDS,
-    *access.KINDS,
+    *access.KINDS, *webhooks.KINDS,
 )
