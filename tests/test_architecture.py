@@ -26,9 +26,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 # Inside the cluster: who may import which of its parts.
 CLUSTER_MAY_IMPORT: dict[str, set[str]] = {
     "store": set(),
-    "apiserver": {"store"},
+    "quota": set(),
+    "apiserver": {"store", "quota"},
     "scheduler": set(),
-    "controllers": set(),
+    "controllers": {"quota"},
     "network": set(),
     "kubelet": {"network"},
 }

@@ -1,7 +1,9 @@
 """Kubernetes quantities: `500m`, `2Gi`, `1e3`. Parsed exactly, printed as Kubernetes would."""
 
+import math
 import re
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 
@@ -32,3 +34,60 @@ def show(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
     return f"{-(-value.numerator * 1000 // value.denominator)}m"
+
+
+class Notation(Enum):
+    """The family of suffixes that a quantity was written with, and is written with again."""
+
+    DECIMAL = "decimal"
+    BINARY = "binary"
+    EXPONENT = "exponent"
+
+
+def notation(text: str) -> Notation:
+    if text.endswith("i"):
+        return Notation.BINARY
+    exponent = any(sign in text for sign in "eE") and not text.endswith("E")
+    return Notation.EXPONENT if exponent else Notation.DECIMAL
+
+
+@lru_cache(maxsize=4096)
+def canonical(text: str) -> str:
+    """The text Kubernetes writes for a quantity (`0.5` is `500m`, `1024Mi` is `1Gi`); what is none stays."""
+    try:
+        amount = parse(text)
+    except ValueError:
+        return text
+    return written(amount, notation(text))
+
+
+def written(amount: Fraction, how: Notation) -> str:
+    """An amount in the form that Kubernetes prints, with the suffixes of a notation."""
+    number = amount * 10**9
+    nanos = math.ceil(number) if number >= 0 else math.floor(number)     # away from zero, as Go rounds
+    if how is Notation.EXPONENT:
+        return _exponent(nanos)
+    if nanos % 10**9:
+        return _scaled(nanos, 1000, _SMALL)
+    if how is Notation.BINARY and abs(amount) >= 1024:
+        return _scaled(nanos // 10**9, 1024, _BINARY)
+    return _scaled(nanos // 10**9, 1000, _DECIMAL)
+
+
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E")
+_SMALL = ("n", "u", "m")
+
+
+def _scaled(number: int, base: int, suffixes: tuple[str, ...]) -> str:
+    at = 0
+    while number and number % base == 0 and at < len(suffixes) - 1:
+        number, at = number // base, at + 1
+    return f"{number}{suffixes[at]}"
+
+
+def _exponent(nanos: int) -> str:
+    number, power = nanos, -9
+    while number and number % 1000 == 0:
+        number, power = number // 1000, power + 3
+    return f"{number}e{power}" if number and power else str(number)

@@ -8,6 +8,7 @@ import re
 import zoneinfo
 from collections.abc import Iterator
 
+from trainmaster.api.labels import holds
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import causes, checks, labels, names, workload_columns
 from trainmaster.cluster.apiserver.causes import Cause
@@ -73,7 +74,7 @@ def _rules(job: Object, old: Object | None) -> Iterator[Cause]:
             yield causes.invalid("spec.selector", selector, "`selector` not auto-generated")
     yield from spec_rules(spec, "spec")
     found = (template.get("metadata") or {}).get("labels") or {}
-    if selector is not None and not labels.holds(selector, found):
+    if selector is not None and not holds(selector, found):
         yield causes.invalid("spec.template.metadata.labels", found, _UNMATCHED)
     if old is not None:
         yield from _update_rules(spec, old["spec"], job)

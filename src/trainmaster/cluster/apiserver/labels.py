@@ -3,7 +3,7 @@
 The ones in a query string are `selectors`; these are the `selector` fields of workloads, budgets and policies.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import causes, names
@@ -33,26 +33,6 @@ def rules(selector: Object, path: str) -> Iterator[Cause]:
 
 def is_empty(selector: Json) -> bool:
     return not selector or not (selector.get("matchLabels") or selector.get("matchExpressions"))
-
-
-def holds(selector: Object, labels: Mapping[str, str]) -> bool:
-    """Whether it selects something with these labels. An empty one selects everything."""
-    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
-        return False
-    return all(_holds(term, labels) for term in selector.get("matchExpressions") or ())
-
-
-def _holds(term: Object, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(term.get("key") or ""), term.get("values") or ()
-    match term.get("operator"):
-        case "In":
-            return value is not None and value in values
-        case "NotIn":
-            return value is None or value not in values
-        case "Exists":
-            return value is not None
-        case _:
-            return value is None
 
 
 def text(selector: Json) -> str:

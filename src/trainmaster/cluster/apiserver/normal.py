@@ -7,9 +7,8 @@ types says for each field what Go does with its zero (`builtin.Zero`); each type
 is first met. Doing this per kind by hand was rejected: it is the same in every kind, and easy to forget in one.
 """
 
-import math
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import TypeAlias
 
 from trainmaster.api import quantity
@@ -23,9 +22,6 @@ _ZEROS: dict[str, Json] = {
     "string": "", "bool": False, "int32": 0, "int64": 0, "double": 0, "quantity": "0", "int-or-string": 0, "bytes": "",
 }
 _NESTED = (dict, list)
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_DECIMAL = ("", "k", "M", "G", "T", "P", "E")
-_SMALL = ("n", "u", "m")
 
 
 @cache
@@ -139,41 +135,8 @@ def _zero_item(field: Field) -> Json:
 
 def canonical(value: Json) -> Json:
     """The text Kubernetes writes for a quantity; what is none stays."""
-    return _canonical(str(value)) if isinstance(value, str | int | float) and not isinstance(value, bool) else value
-
-
-@lru_cache(maxsize=4096)
-def _canonical(text: str) -> str:
-    try:
-        amount = quantity.parse(text)
-    except ValueError:
-        return text
-    number = amount * 10**9
-    nanos = math.ceil(number) if number >= 0 else math.floor(number)     # away from zero, as Go rounds
-    if text.endswith("i") and abs(amount) >= 1024:
-        if nanos % 10**9:
-            return _scaled(nanos, 1000, _SMALL)
-        return _scaled(nanos // 10**9, 1024, _BINARY)
-    sign = next((each for each in text if each in "eE"), "")
-    if sign and not text.endswith(("E", "Ei")):
-        return _exponent(nanos)
-    if nanos % 10**9:
-        return _scaled(nanos, 1000, _SMALL)
-    return _scaled(nanos // 10**9, 1000, _DECIMAL)
-
-
-def _scaled(number: int, base: int, suffixes: tuple[str, ...]) -> str:
-    at = 0
-    while number and number % base == 0 and at < len(suffixes) - 1:
-        number, at = number // base, at + 1
-    return f"{number}{suffixes[at]}"
-
-
-def _exponent(nanos: int) -> str:
-    number, power = nanos, -9
-    while number and number % 1000 == 0:
-        number, power = number // 1000, power + 3
-    return f"{number}e{power}" if number and power else str(number)
+    written = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return quantity.canonical(str(value)) if written else value
 
 
 def settle(api_version: str, kind: str) -> Callable[[Object], None]:

@@ -19,11 +19,12 @@ from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import definitions, failures, lifecycle, repeats, storage
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.catalog import Catalog
+from trainmaster.cluster.apiserver.charging import Charging
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.options import Options
 from trainmaster.cluster.apiserver.watches import Watches
-from trainmaster.cluster.store import Closed, Record, Refused, Stale, Store
+from trainmaster.cluster.store import Closed, Create, Record, Refused, Stale, Store, Update
 from trainmaster.runtime.clock import Clock
 
 ATTEMPTS = 8
@@ -50,6 +51,7 @@ class Resources:
         self._admission = admission
         self._watches = watches
         self._clock = clock
+        self._charging = Charging(store, clock)
 
     def get(self, kind: Kind, namespace: str, name: str) -> bytes:
         record = self._store.get(kind.key(namespace, name))
@@ -66,12 +68,13 @@ class Resources:
         self._admission.creating(kind, made, self._clock.now())
         if options.dry_run:
             self._admission.failed(kind, made)
+            await self._charging.steps(kind, made)
             if self._store.latest(key) is not None:
                 raise failures.already_exists(kind.resource, name)
             return Written(kind.encode(made), warnings)
         try:
-            record = await self._store.create(key, self._encoder(kind, made))
-        except (Stale, Refused, Closed) as error:
+            record = await self._charged(kind, made, None, Create(key, self._encoder(kind, made)))
+        except (Stale, Refused, Closed, failures.Failure) as error:
             self._admission.failed(kind, made)
             if isinstance(error, Stale):
                 raise failures.already_exists(kind.resource, name) from error
@@ -93,6 +96,7 @@ class Resources:
                 continue
             if options.dry_run:
                 self._admission.changed(kind, result, old)
+                await self._charging.steps(kind, result, old)
                 return Written(kind.encode(result), warnings)
             if result == old and self._store.get(key) is record:
                 return Written(record.value, warnings)
@@ -100,8 +104,9 @@ class Resources:
                 if lifecycle.finished(kind, result):
                     return await self._remove(kind, result, record)
                 urgent = "deletionTimestamp" in result["metadata"]
-                record = await self._store.update(key, self._encoder(kind, result), record.revision, urgent=urgent)
-            except (Stale, Refused, Closed) as error:
+                step = Update(key, self._encoder(kind, result), record.revision, urgent)
+                record = await self._charged(kind, result, old, step)
+            except (Stale, Refused, Closed, failures.Failure) as error:
                 self._admission.changed(kind, result, old)
                 if isinstance(error, Stale):
                     continue
@@ -110,6 +115,16 @@ class Resources:
             self._stored(kind, result)
             return Written(record.value, warnings)
         raise failures.conflict(kind.resource, name)
+
+    async def _charged(self, kind: Kind, thing: Object, old: Object | None, step: Create | Update) -> Record:
+        """Store an object together with what it takes from the quotas of its namespace. Raises Failure 403, Stale."""
+        for _ in range(ATTEMPTS):
+            try:
+                return (await self._store.transact(step, *await self._charging.steps(kind, thing, old)))[0]
+            except Stale as error:
+                if error.key == step.key:
+                    raise
+        raise failures.conflict(kind.resource, thing["metadata"]["name"])
 
     def _amended(self, kind: Kind, record: Record, part: str, edit: Callable[[Object], Json], options: Options, *,
                  conditional: bool) -> tuple[Object, Object, list[str]]:

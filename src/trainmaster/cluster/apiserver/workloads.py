@@ -6,6 +6,7 @@ are elsewhere; here is what a server says to whoever writes one.
 
 from collections.abc import Iterator
 
+from trainmaster.api.labels import holds
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import causes, checks, labels, names, pod_rules, pods, workload_columns
 from trainmaster.cluster.apiserver.causes import Cause
@@ -65,7 +66,7 @@ def _selector_rules(spec: Object, name: str) -> Iterator[Cause]:
         return
     if labels.is_empty(selector):
         yield causes.invalid(path, selector, f"empty selector is invalid for {name}")
-    elif not labels.holds(selector, _labels_of(template)):
+    elif not holds(selector, _labels_of(template)):
         yield _unmatched(template)
 
 
@@ -171,7 +172,7 @@ def _controller_rules(thing: Object, _old: Object | None) -> Iterator[Cause]:
     if not template:
         yield causes.required("spec.template")
         return
-    if selector and not labels.holds({"matchLabels": selector}, _labels_of(template)):
+    if selector and not holds({"matchLabels": selector}, _labels_of(template)):
         yield _unmatched(template)
     yield from template_rules(template, "spec.template")
     yield from _kept_running(template, "spec.template", "ReplicationController")

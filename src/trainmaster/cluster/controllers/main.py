@@ -2,14 +2,14 @@
 
 A failure of an object stays with that object; one that escapes a controller is a bug, which is told, and the controller
 is started again while the others go on. What several of them need is followed once: the kinds, and the metadata of all
-objects, which the collector and the end of namespaces share; so those two are started again together.
+objects, which the collector, the end of namespaces and the count of quotas share; so those are started again together.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
-from trainmaster.cluster.controllers import announce, endpoints, everywhere, expiry, namespaces
+from trainmaster.cluster.controllers import announce, endpoints, everywhere, expiry, namespaces, quotas
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.controllers.inventory import Inventory
@@ -33,7 +33,7 @@ async def run(client: Client, clock: Clock, *, authority: bytes, api: Api | None
     kinds = Kinds(client, clock)
     parts: dict[str, Work] = {
         "kinds": kinds.run,
-        "garbage-collector and namespaces": lambda: _over_everything(client, clock, kinds),
+        "garbage-collector, namespaces, quotas": lambda: _over_everything(client, clock, kinds),
         "everywhere": lambda: everywhere.run(client, clock, authority),
         "event-expiry": lambda: expiry.run(client, clock),
         "endpoints": lambda: endpoints.run(client, clock, kinds),
@@ -61,4 +61,5 @@ async def _over_everything(client: Client, clock: Clock, kinds: Kinds) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(collector.run())
         group.create_task(namespaces.run(client, clock, inventory))
+        group.create_task(quotas.run(client, clock, inventory))
         group.create_task(inventory.run())
