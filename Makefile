@@ -51,6 +51,9 @@ lock: $(VENV)/.dev ## pin dependencies anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip compile --quiet $(PINS) --group build pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet $(PINS) --group dev -c requirements.lock -o requirements-dev.lock
+	for client in tests/conformance/clients/*.in; do \
+		$(BIN)/uv pip compile --quiet $(PINS) "$$client" -o "$${client%.in}.lock" || exit; \
+	done
 
 clean: ## remove the virtual environment and caches of the checkout
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

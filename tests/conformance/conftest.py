@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.conformance import environments
 
 from trainmaster.cluster.apiserver.auth import Authenticator, Identity
 from trainmaster.cluster.apiserver.http import Listening, serve
@@ -22,6 +23,7 @@ from trainmaster.kube.http import HttpTransport
 from trainmaster.local import keys
 from trainmaster.runtime.clock import RealClock
 
+OLD = "1.20"
 ADMIN = Identity("admin", ("system:masters", "system:authenticated"))
 
 
@@ -36,10 +38,11 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Kubectl:
-    """Runs the kubectl of this machine with a home and a cache of its own."""
+    """Runs a kubectl with a home and a cache of its own."""
 
     program: str
     home: Path
+    old: bool = False  # 1.20: validates by itself, says some things in other words
 
     def command(self, *arguments: str) -> list[str]:
         return [self.program, f"--cache-dir={self.home / 'cache'}", *arguments]
@@ -102,11 +105,13 @@ async def cluster(made: keys.Keys, kubelet_socket: Path) -> AsyncIterator[Cluste
     await store.close()
 
 
-@pytest.fixture
-def kubectl(cluster: Cluster, tmp_path: Path) -> Kubectl:
-    program = shutil.which("kubectl")
+@pytest.fixture(params=[pytest.param("", id="kubectl here"), pytest.param(OLD, id="kubectl 1.20")])
+def kubectl(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Kubectl:
+    """The kubectl of this machine, and the oldest that is still handed out."""
+    old = request.param == OLD
+    program = str(environments.debian_kubectl()) if old else shutil.which("kubectl")
     if program is None:
         pytest.skip("there is no kubectl on this machine's PATH")
     document = kubeconfig.document(cluster.url, cluster.authority, cluster.token)
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(document))
-    return Kubectl(program, tmp_path)
+    return Kubectl(program, tmp_path, old=old)
