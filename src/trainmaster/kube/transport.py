@@ -25,11 +25,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer."""
+    """A whole answer. What it warns of are headers too, but several of one name, so they are apart."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    warnings: Sequence[str] = ()         # each the value of one `Warning` header
 
 
 class Stream(Protocol):

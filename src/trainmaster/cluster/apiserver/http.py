@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from aiohttp import ClientPayloadError, web
 from aiohttp.http import HttpProcessingError
 
-from trainmaster.cluster.apiserver import bodies, failures
+from trainmaster.cluster.apiserver import bodies, failures, websockets
 from trainmaster.cluster.apiserver.auth import ANONYMOUS_GROUP, Authenticator, Identity
 from trainmaster.cluster.apiserver.documents import HEALTH
 from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
@@ -80,6 +80,8 @@ class _Front:
         headers = {name.lower(): value for name, value in incoming.headers.items()}
         request = Request(incoming.method, path, tuple(incoming.rel_url.query.items()), headers, body)
         found = await self._server.handle(request, who)
+        if isinstance(found, Streaming) and websockets.wanted(headers, found):
+            return await websockets.sent(incoming, found, SLOWEST_READER)
         if isinstance(found, Streaming):
             return await _streamed(incoming, found)
         return _whole(found)
@@ -107,6 +109,8 @@ async def _body(incoming: web.BaseRequest) -> bytes:
 
 def _whole(answer: Response, *, close: bool = False) -> web.StreamResponse:
     response = web.Response(status=answer.status, body=answer.body, headers=_headers(answer.headers))
+    for warning in answer.warnings:
+        response.headers.add("Warning", warning)
     if close:
         response.force_close()
     return response

@@ -334,11 +334,8 @@ class ApiServer:
 
     @staticmethod
     def _said(call: Call, code: int, body: bytes, form: negotiation.Form, *warnings: str) -> Response:
-        headers = {"Content-Type": form.media}
         told = [*warnings, call.kind.warning] if call.kind.warning else warnings
-        if told:
-            headers["Warning"] = ", ".join(_warning(text) for text in told)
-        return Response(code, headers, body)
+        return Response(code, {"Content-Type": form.media}, body, tuple(_warning(text) for text in told))
 
 
 def refusal(failure: failures.Failure) -> Response:

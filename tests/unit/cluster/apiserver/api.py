@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -36,6 +36,7 @@ class Answer:
     code: int
     headers: dict[str, str]
     body: bytes
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def json(self) -> Any:
@@ -105,7 +106,7 @@ class Api:
         told = {"accept": accept, "content-type": media, **(headers or {})}
         request = Request(method, path, parse_qsl(query, keep_blank_values=True), told, sent)
         answer = await self.transport.send(request)
-        return Answer(answer.status, dict(answer.headers), answer.body)
+        return Answer(answer.status, dict(answer.headers), answer.body, list(answer.warnings))
 
     async def get(self, path: str, query: str = "", **more: Any) -> Answer:
         return await self.send("GET", path, query=query, **more)

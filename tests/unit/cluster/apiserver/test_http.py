@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import orjson
 import pytest
-from aiohttp import ClientSession, TCPConnector
+from aiohttp import ClientSession, TCPConnector, WSMsgType, WSServerHandshakeError
 from tests.unit.cluster.apiserver.api import MAPS, Api, config_map, serving
 
 from trainmaster.cluster.apiserver.auth import Authenticator, Identity
@@ -68,6 +68,43 @@ async def test_objects_go_in_and_come_out(site: Site) -> None:
         assert {"a": "ü"} == (await answer.json())["data"]
     async with site.session.get(f"{MAPS}?labelSelector=a+in+%28x%2Cy%29", headers=AUTHORIZED) as answer:
         assert [] == (await answer.json())["items"]
+
+
+async def test_each_warning_is_a_header_of_its_own(site: Site) -> None:
+    async with site.session.post(MAPS, json={**config_map(), "x": 1, "y": 2}, headers=AUTHORIZED) as answer:
+        assert ['299 - "unknown field \\"x\\""', '299 - "unknown field \\"y\\""'] == answer.headers.getall("Warning")
+
+
+async def test_a_watch_on_a_websocket_comes_event_by_event(site: Site) -> None:
+    await site.api.made(MAPS, config_map("a"))
+    await site.api.made(MAPS, config_map("b"))
+    async with site.session.ws_connect(f"{MAPS}?watch=true", headers=AUTHORIZED) as socket:
+        assert ("ADDED", "a") == _told(await socket.receive_str(timeout=10))
+        assert ("ADDED", "b") == _told(await socket.receive_str(timeout=10))
+        await site.api.made(MAPS, config_map("c"))
+        assert ("ADDED", "c") == _told(await socket.receive_str(timeout=10))
+        assert 1 == len(site.api.server._watches)
+    async with asyncio.timeout(10):
+        while len(site.api.server._watches):  # noqa: ASYNC110  the socket ends in another task; nothing signals
+            await asyncio.sleep(0)
+
+
+async def test_a_watch_on_a_websocket_ends_when_its_time_is_up(site: Site) -> None:
+    async with site.session.ws_connect(f"{MAPS}?watch=true&timeoutSeconds=9", headers=AUTHORIZED) as socket:
+        await site.api.clock.advance(10)
+        assert WSMsgType.CLOSE == (await socket.receive(timeout=10)).type
+
+
+async def test_what_cannot_be_watched_is_refused_before_the_websocket(site: Site) -> None:
+    with pytest.raises(WSServerHandshakeError) as caught:
+        await site.session.ws_connect(f"{MAPS}?watch=true&resourceVersion=x", headers=AUTHORIZED)
+
+    assert 400 == caught.value.status
+
+
+def _told(event: str) -> tuple[str, str]:
+    found = orjson.loads(event)
+    return found["type"], found["object"]["metadata"]["name"]
 
 
 async def test_a_watch_comes_line_by_line(site: Site) -> None:
