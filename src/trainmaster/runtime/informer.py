@@ -115,7 +115,7 @@ class Informer:
             page = await self._client.list(
                 self.resource, self._namespace, labels=self._labels, fields=self._fields, limit=limit, more=more
             )
-            items += page.items
+            items += map(_slim, page.items)
             more, revision = page.more, revision or page.revision
             if not more:
                 return items, revision
@@ -156,7 +156,7 @@ class Informer:
         elif event.type == "BOOKMARK":
             changes = []
         else:
-            changes = self.copy.take(event.object, at_least=self._revision)
+            changes = self.copy.take(_slim(event.object), at_least=self._revision)
         revision = revision_of(event.object)
         if revision and not older(revision, self._revision):
             self._revision = revision
@@ -219,6 +219,12 @@ class _Trouble:
             return True
         log.warning("the server was set back to an older state, starting over from it", kind=self._kind)
         return False
+
+
+def _slim(thing: Object) -> Object:
+    """Without the record of who owns which field: as large as the rest of the object, and no controller reads it."""
+    (thing.get("metadata") or {}).pop("managedFields", None)
+    return thing
 
 
 def _delay(attempt: int) -> float:

@@ -205,6 +205,15 @@ class Kind:
         ordered = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": thing["metadata"]}
         return orjson.dumps({**ordered, **rest})
 
+    def converted(self, thing: Object, other: "Kind") -> Object:
+        """An object of this kind as one of the same kind in another version; `thing` stays as it is."""
+        if self.view is None and other.view is None:
+            return thing
+        found: Object = orjson.loads(orjson.dumps(thing))
+        if self.view is not None:
+            found = self.view.inward(found)
+        return found if other.view is None else other.view.outward(found)
+
     def subresource(self, name: str) -> Subresource | None:
         if name == "status" and self.status:
             return Subresource("status", self.resource.kind, SUB_VERBS)

@@ -24,8 +24,8 @@ UNCONDITIONAL = Cause("metadata.resourceVersion", "FieldValueInvalid",
                       "Invalid value: 0: must be specified for an update")
 # Writes that can be a new generation; the others carry out what was decided before, such as a binding.
 _COUNTED = frozenset({"", "scale"})
-# Ours to write, or no longer written by anyone: what a client sends here is not looked at.
-_DROPPED = ("selfLink", "managedFields")
+# No longer written by anyone: what a client sends here is not looked at.
+_DROPPED = "selfLink"
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
           "generation")
 
@@ -55,7 +55,7 @@ def readable(kind: Kind, value: Json) -> tuple[Object, list[str]]:
         meta = thing["metadata"] = {}
     thing, unknown = _typed(kind, thing)
     thing["metadata"] = {field: found for field, found in thing["metadata"].items()
-                         if found is not None and field not in _DROPPED}
+                         if found is not None and field != _DROPPED}
     thing["apiVersion"], thing["kind"] = kind.resource.api_version, kind.resource.kind
     if kind.schema is not None:
         unknown += kind.schema.settle(thing)

@@ -68,12 +68,12 @@ class Normal:
     def _compile(self) -> None:
         steps = {}
         for field in builtin.type_named(self._name).fields.values():
-            steps[field.name] = (_step(field), _zero(field), _is_dropped(field))
+            steps[field.name] = (_step(field), zero_of(field), _is_dropped(field))
             if field.zero is Zero.NULL:
                 self._always.append((field.name, None, None))
             elif field.zero is Zero.ALWAYS:
                 is_object = bool(field.type_name) and field.many is Many.ONE
-                zero = field.default if field.default is not None else _zero(field)
+                zero = field.default if field.default is not None else zero_of(field)
                 self._always.append((field.name, zero, of_type(field.type_name) if is_object else None))
         self._steps = steps
 
@@ -83,7 +83,8 @@ def _is_dropped(field: Field) -> bool:
     return field.zero is Zero.OMIT or (field.zero is Zero.AS_SENT and field.many is not Many.ONE)
 
 
-def _zero(field: Field) -> Json:
+def zero_of(field: Field) -> Json:
+    """What Go has in a field before anything is set."""
     match field.many:
         case Many.LIST:
             return []

@@ -1,11 +1,12 @@
 """How a request wants to be carried out: dry runs, deletions, what to do about unknown fields."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainmaster.api.meta import Json
-from trainmaster.cluster.apiserver import builtin, causes, failures, inspection
+from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, managers
 from trainmaster.cluster.apiserver.bodies import as_object
+from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.repeats import Repeats
 from trainmaster.cluster.apiserver.routing import Query
@@ -24,14 +25,19 @@ class Options:
     validation: str = "Warn"             # fieldValidation: Ignore, Warn or Strict
     repeats: Repeats | None = None       # keys that are in the body twice
     patched: bool = False                # what is written comes from a patch and not from a body
+    manager: str | None = None           # who owns what is written; None: nobody, the server acts on its own
 
 
-def write_options(query: Query, verb: str, repeats: Repeats | None = None) -> Options:
-    """Raises Failure 422."""
+def write_options(query: Query, verb: str, repeats: Repeats | None = None, agent: str = "") -> Options:
+    """How a client wants something written; `agent` is the program it says it is. Raises Failure 422."""
     validation, name = query.text("fieldValidation"), _NAMES.get(verb, "UpdateOptions")
     if validation not in VALIDATIONS:
         raise _refused(name, causes.unsupported("fieldValidation", validation, VALIDATIONS))
-    return Options(dry_run(query.all("dryRun"), name), validation or "Warn", repeats, verb == "patch")
+    manager = query.text("fieldManager")
+    if faults := list(_manager_faults(manager)):
+        raise _refused(name, *faults)
+    return Options(dry_run(query.all("dryRun"), name), validation or "Warn", repeats, verb == "patch",
+                   manager or managers.of_user_agent(agent))
 
 
 def delete_options(body: Json, query: Query) -> DeleteOptions:
@@ -70,5 +76,15 @@ def _delete_options() -> builtin.Type:
     return found
 
 
-def _refused(name: str, cause: causes.Cause) -> failures.Failure:
-    return failures.invalid_kind(name, "meta.k8s.io", "", [cause])
+def _manager_faults(manager: str) -> Iterator[Cause]:
+    if len(manager.encode()) > managers.LONGEST_NAME:
+        yield causes.too_long("fieldManager", managers.LONGEST_NAME)
+    at = 0
+    for sign in manager:
+        if not sign.isprintable():
+            yield causes.invalid("fieldManager", manager, f"invalid character U+{ord(sign):04X} (at position {at})")
+        at += len(sign.encode())
+
+
+def _refused(name: str, *found: Cause) -> failures.Failure:
+    return failures.invalid_kind(name, "meta.k8s.io", "", found)

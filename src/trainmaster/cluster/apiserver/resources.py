@@ -16,10 +16,11 @@ import orjson
 
 from trainmaster.api.core import DEFINITIONS
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import definitions, failures, lifecycle, repeats, storage
+from trainmaster.cluster.apiserver import definitions, failures, lifecycle, managers, repeats, storage
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.charging import Charging
+from trainmaster.cluster.apiserver.fieldsets import MEMBER, FieldSet
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.options import Options
@@ -30,6 +31,8 @@ from trainmaster.runtime.clock import Clock
 ATTEMPTS = 8
 # Deletions of a collection that are under way at once: enough to share a disk flush.
 TOGETHER = 64
+# Writes that say what happened to an object, and are nobody's wish for it.
+_UNOWNED = frozenset({"binding"})
 _FRONT = ("name", "namespace", "uid", "resourceVersion")
 
 
@@ -63,7 +66,9 @@ class Resources:
         thing, unknown = lifecycle.readable(kind, body)
         warnings = judged(kind, unknown, options)
         name = thing["metadata"].get("name") or self._generated(kind, namespace, thing)
+        sent, apart = thing["metadata"].pop("managedFields", None), managers.provided(kind, thing)
         made = lifecycle.created(kind, thing, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
+        self._record(kind, None, made, sent, "", options, apart)
         key = kind.key(namespace, name)
         self._admission.creating(kind, made, self._clock.now())
         if options.dry_run:
@@ -138,9 +143,29 @@ class Resources:
             if options.patched:
                 raise failures.invalid_patch(orjson.dumps(edited).decode(), error.why) from error
             raise
+        sent = new["metadata"].pop("managedFields", None)
         result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
+        self._record(kind, old, result, sent, part, options)
         self._admission.changing(kind, old, result, self._clock.now())
         return old, result, warnings
+
+    def _record(self, kind: Kind, old: Object | None, new: Object, sent: Json, part: str, options: Options,
+                apart: FieldSet = MEMBER) -> None:
+        """Write down who owns the fields of an object; it is not yet what admission makes of it, as in Kubernetes."""
+        if options.manager is None or part in _UNOWNED:
+            managers.keep(new, None if old is None else old["metadata"].get("managedFields"))
+            return
+        writer = managers.Writer(options.manager, kind.resource.api_version, part, self._clock.now())
+        managers.record(kind, old, new, sent, writer, self._in_version(kind), apart)
+
+    def _in_version(self, kind: Kind) -> Callable[[str], Kind | None]:
+        """The same kind as an entry of its managed fields names it, by apiVersion."""
+        def find(api_version: str) -> Kind | None:
+            group, _, version = api_version.rpartition("/")
+            found = self._catalog.find(group, version, kind.resource.plural)
+            return found if found is not None and found.prefix == kind.prefix else None
+
+        return find
 
     async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Written:
         key = kind.key(namespace, name)

@@ -20,6 +20,7 @@ from trainmaster.cluster.apiserver import (
     forms,
     lists,
     logs,
+    managers,
     negotiation,
     parts,
     patching,
@@ -86,7 +87,8 @@ class Call:
 
     def options(self, read: Body | Patch | None = None) -> Options:
         """Raises Failure 422."""
-        return write_options(self.query, self.verb, None if read is None else read.repeats)
+        return write_options(self.query, self.verb, None if read is None else read.repeats,
+                             self.request.headers.get("user-agent", ""))
 
     def selector(self) -> Selector:
         found = selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable)
@@ -124,7 +126,8 @@ class ApiServer:
         assert kind is not None
         for name in FIRST:
             if self._store.latest(kind.key("", name)) is None:
-                await self._resources.create(kind, "", {"metadata": {"name": name}}, Options())
+                await self._resources.create(kind, "", {"metadata": {"name": name}},
+                                             Options(manager=managers.SERVER))
         for definition in self._catalog.definitions():
             if definition["metadata"].get("deletionTimestamp"):
                 await self._resources.clear(definition)
