@@ -1,9 +1,11 @@
 """What a writer is promised: compare-and-set, one order for all, nothing shown before it is durable."""
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import orjson
 import pytest
 
 from trainmaster.cluster.store import (
@@ -202,3 +204,18 @@ async def test_a_large_queue_goes_out_in_several_batches_in_order(store: Store) 
 
     assert list(range(2, 702)) == [record.revision for record in records]
     assert 700 == store.count("/core/pods/default/")
+
+
+async def test_what_is_kept_takes_the_memory_it_needs(store: Store) -> None:
+    """An encoder grows its buffer in steps and hands it out whole: three times the object, for as long as it lives."""
+    text = {"padding": "x" * 2300}
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for name in range(100):
+            await store.create(f"/core/pods/default/{name}", lambda _: orjson.dumps(text))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (after - before) / 100 < 2 * len(orjson.dumps(text))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cluster.store import Ahead, Change, Closed, Compacted, Lagged, Store, Subscription, Window
+from trainmaster.cluster.store.subscriptions import BYTES_AT_ONCE
 
 A, B, C = "/core/pods/a/x", "/core/pods/b/x", "/core/nodes/n"
 
@@ -161,4 +162,46 @@ async def test_a_watch_resumes_across_a_restart(tmp_path: Path) -> None:
     changes = await read(store.subscribe("/core/pods/", 2), until=4)
 
     assert [Change(3, A, b"changed@3", b"new@2"), Change(4, A, None, b"last@4")] == changes
+    await store.close()
+
+
+async def test_those_who_keep_up_share_one_batch(store: Store) -> None:
+    first, second, other = (store.subscribe(prefix, 6) for prefix in ("/core/pods/", "/core/pods/", "/core/pods/b/"))
+    await store.update(B, says("changed"), 3)
+    batch = first.take()
+    batch.derived["form"] = b"made once"
+
+    assert second.take() is batch
+    assert other.take() is not batch, "another prefix may have other changes"
+    await store.update(B, says("again"), 7)
+    assert {} == first.take().derived, "the next one is new"
+
+
+async def test_there_may_be_nothing_to_take(store: Store) -> None:
+    subscription = store.subscribe("/core/pods/", 6)
+
+    assert [] == list(subscription.take().changes)
+    subscription.close()
+    with pytest.raises(Closed):
+        subscription.take()
+
+
+async def test_one_who_waits_can_be_stirred(store: Store) -> None:
+    subscription = store.subscribe("/core/pods/", 6)
+    waiting = asyncio.create_task(subscription.wait())
+    await asyncio.sleep(0)
+    subscription.stir()
+
+    await asyncio.wait_for(waiting, 5)
+    assert [] == list(subscription.take().changes)
+
+
+async def test_large_changes_are_handed_out_a_few_at_a_time() -> None:
+    store = Store.open(None)
+    large = b"x" * (BYTES_AT_ONCE // 2)
+    for name in "abcd":
+        await store.create(f"/core/pods/a/{name}", lambda _: large)
+    subscription = store.subscribe("/core/pods/", 1)
+
+    assert [2, 2] == [len(await subscription.next()) for _ in range(2)]
     await store.close()

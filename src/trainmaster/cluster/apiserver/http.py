@@ -1,12 +1,14 @@
 """The server on a socket: TLS, bearer tokens, limits; everything else is `server.ApiServer.handle`.
 
 aiohttp's low-level server without its application layer: routing and errors are ours already. A body is read with a
-limit and a time, an answer written with a time, so that a client that stalls costs a connection and nothing else.
+limit and a time, an answer written with a time, so that a client that stalls costs a connection and nothing else. Most
+bodies are there with their head: those need neither a timer nor a place in the queue.
 """
 
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from aiohttp.http import HttpProcessingError
 from trainmaster.cluster.apiserver import bodies, failures, websockets
 from trainmaster.cluster.apiserver.auth import ANONYMOUS_GROUP, Authenticator, Identity
 from trainmaster.cluster.apiserver.documents import HEALTH
+from trainmaster.cluster.apiserver.pace import Pace, Patience
 from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
 from trainmaster.cluster.apiserver.server import ApiServer, refusal
 from trainmaster.cluster.apiserver.streaming import Streaming
@@ -27,6 +30,8 @@ SLOWEST_BODY = 30.0
 SLOWEST_READER = 60.0
 LONGEST_LINE = LONGEST_QUERY + 8192
 LONGEST_HEADER = 16 * 1024
+# Bytes of a stream that are kept for a reader before the sender waits.
+MOST_WAITING = 256 * 1024
 
 # What aiohttp has to say; a request that is not HTTP is its sender's fault and no error of ours.
 _log = logging.getLogger("trainmaster.http")
@@ -64,35 +69,82 @@ class _Front:
     def __init__(self, server: ApiServer, tokens: Authenticator) -> None:
         self._server = server
         self._tokens = tokens
+        self._pace = Pace()
 
     async def answer(self, incoming: web.BaseRequest) -> web.StreamResponse:
-        path = incoming.rel_url.raw_path
+        url = incoming.rel_url
+        path = url.raw_path
         who = self._tokens.identify(incoming.headers.get("Authorization", ""))
         if who is None and path.strip("/").partition("/")[0] in HEALTH:
             who = ANONYMOUS
         if who is None:
             return _whole(refusal(failures.unauthorized()))
         try:
-            with self._server.traffic.slot(path):      # a body takes memory from its first byte on
-                body = await _body(incoming)
+            body = await self._body(incoming, path)
         except failures.Failure as failure:
             return _whole(refusal(failure), close=True)
         headers = {name.lower(): value for name, value in incoming.headers.items()}
-        request = Request(incoming.method, path, tuple(incoming.rel_url.query.items()), headers, body)
-        found = await self._server.handle(request, who)
+        query = tuple(url.query.items()) if url.raw_query_string else ()
+        found = await self._server.handle(Request(incoming.method, path, query, headers, body), who)
         if isinstance(found, Streaming) and websockets.wanted(headers, found):
             return await websockets.sent(incoming, found, SLOWEST_READER)
         if isinstance(found, Streaming):
-            return await _streamed(incoming, found)
+            return await self._streamed(incoming, found)
         return _whole(found)
 
+    async def _body(self, incoming: web.BaseRequest, path: str) -> bytes:
+        """Raises Failure 408, 413 or 429."""
+        if not incoming.body_exists:
+            return b""
+        if (incoming.content_length or 0) > bodies.MOST_BYTES:
+            raise failures.too_large(bodies.MOST_BYTES)
+        if incoming.content.is_eof() and incoming.content.exception() is None:
+            found = incoming.content.read_nowait()
+            if len(found) > bodies.MOST_BYTES:
+                raise failures.too_large(bodies.MOST_BYTES)
+            return found
+        with self._server.traffic.slot(path):      # a body takes memory from its first byte on
+            return await _awaited(incoming)
 
-async def _body(incoming: web.BaseRequest) -> bytes:
+    async def _streamed(self, incoming: web.BaseRequest, stream: Streaming) -> web.StreamResponse:
+        response = web.StreamResponse(status=stream.status, headers=_headers(stream.headers))
+        response.enable_chunked_encoding()
+        transport = incoming.transport
+        if transport is None:                      # the client went before it was answered
+            await stream.close()
+            return response
+        transport.set_write_buffer_limits(high=MOST_WAITING)
+        if stream.tempo is not None:
+            stream.tempo.rest = self._pace.rest
+        patience = Patience(SLOWEST_READER, transport.abort)
+        try:
+            patience.begin()
+            await response.prepare(incoming)
+            patience.end()
+            if incoming.method != "HEAD":
+                await self._send(stream, response, patience)
+            with suppress(ConnectionError):
+                await response.write_eof()
+        except ConnectionError:
+            response.force_close()
+            transport.abort()
+        finally:
+            patience.stop()
+            await stream.close()
+        return response
+
+    async def _send(self, stream: Streaming, response: web.StreamResponse, patience: Patience) -> None:
+        async for chunk in stream.chunks():
+            began = time.perf_counter()
+            patience.begin()
+            await response.write(chunk)
+            patience.end()
+            if stream.tempo is not None:
+                self._pace.told(time.perf_counter() - began)
+
+
+async def _awaited(incoming: web.BaseRequest) -> bytes:
     """Raises Failure 413 or 408."""
-    if not incoming.body_exists:
-        return b""
-    if (incoming.content_length or 0) > bodies.MOST_BYTES:
-        raise failures.too_large(bodies.MOST_BYTES)
     found = bytearray()
     try:
         async with asyncio.timeout(SLOWEST_BODY):
@@ -113,26 +165,6 @@ def _whole(answer: Response, *, close: bool = False) -> web.StreamResponse:
         response.headers.add("Warning", warning)
     if close:
         response.force_close()
-    return response
-
-
-async def _streamed(incoming: web.BaseRequest, stream: Streaming) -> web.StreamResponse:
-    response = web.StreamResponse(status=stream.status, headers=_headers(stream.headers))
-    response.enable_chunked_encoding()
-    try:
-        async with asyncio.timeout(SLOWEST_READER):
-            await response.prepare(incoming)
-        async for chunk in stream.chunks():
-            async with asyncio.timeout(SLOWEST_READER):
-                await response.write(chunk)
-        with suppress(ConnectionError):
-            await response.write_eof()
-    except (ConnectionError, TimeoutError):
-        response.force_close()
-        if incoming.transport is not None:
-            incoming.transport.abort()
-    finally:
-        await stream.close()
     return response
 
 

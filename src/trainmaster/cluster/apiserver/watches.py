@@ -2,15 +2,15 @@
 
 What a watcher sees is decided per change from the state before and after it and the selector, so that an object leaving
 the selection is DELETED and one entering it is ADDED. Without a selector and without a table nothing is parsed: stored
-bytes go out between two constants. A reader that is too slow is not buffered for: the store says `Lagged`, the stream
-ends, the client comes back with the last revision it saw.
+bytes go out between two constants. Watches that ask for the same and have come equally far are told the same bytes,
+which are put together once. A reader that is too slow is not buffered for: the store says `Lagged`, the stream ends,
+the client comes back with the last revision it saw.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import orjson
 
@@ -20,8 +20,8 @@ from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.negotiation import JSON, Form, Shape
 from trainmaster.cluster.apiserver.routing import Query
 from trainmaster.cluster.apiserver.selectors import Selector
-from trainmaster.cluster.apiserver.streaming import Streaming
-from trainmaster.cluster.store import Ahead, Change, Closed, Compacted, Lagged, Store, Subscription
+from trainmaster.cluster.apiserver.streaming import Streaming, Tempo
+from trainmaster.cluster.store import Ahead, Batch, Change, Closed, Compacted, Lagged, Record, Store, Subscription
 from trainmaster.runtime.clock import Clock
 
 # How often a quiet watch tells how far it is, and how long one lasts when nobody says, in seconds.
@@ -29,6 +29,8 @@ BOOKMARK_EVERY = 60.0
 LASTING = 1800
 # Larger objects are parsed for each watcher: a cache of them could hold more memory than the store.
 MOST_SHARED = 32 * 1024
+# What is there first is told in pieces, of so many objects looked at: the loop has others to serve.
+PIECE = 100
 INITIAL_END = "k8s.io/initial-events-end"
 
 
@@ -93,12 +95,13 @@ class Watches:
         except Compacted as error:
             return Streaming(200, headers, _just(_too_old(after, error.oldest)), _nothing)
         self._open[subscription] = wish.kind.prefix
-        first = presented.initial(self._store, prefix, after) if wish.initial else b""
+        there = self._store.scan(prefix) if wish.initial else []
+        tempo = Tempo()
 
         async def finish() -> None:
             self._release(subscription)
 
-        return Streaming(200, headers, self._run(wish, presented, subscription, first), finish)
+        return Streaming(200, headers, self._run(wish, presented, subscription, there, tempo), finish, tempo)
 
     def end(self, prefix: str = "") -> None:
         """End the watches of one kind, or all."""
@@ -106,31 +109,35 @@ class Watches:
             if watched == prefix or not prefix:
                 subscription.close()
 
-    async def _run(self, wish: Wanted, presented: "_Presented", subscription: Subscription,
-                   first: bytes) -> AsyncGenerator[bytes, None]:
-        ends = self._clock.monotonic() + wish.timeout
-        upcoming: asyncio.Task[list[Change]] | None = None
-        timer: asyncio.Task[None] | None = None
+    async def _run(self, wish: Wanted, presented: "_Presented", subscription: Subscription, there: list[Record],
+                   tempo: Tempo) -> AsyncGenerator[bytes, None]:
+        timer = _Timer(self._clock, wish.timeout, subscription)
+        after = subscription.progress
         try:
-            if first:
-                yield first
-            while (left := ends - self._clock.monotonic()) > 0:
-                upcoming = upcoming or asyncio.ensure_future(subscription.next())
-                timer = timer or asyncio.ensure_future(self._clock.sleep(min(left, BOOKMARK_EVERY)))
-                await asyncio.wait((upcoming, timer), return_when=asyncio.FIRST_COMPLETED)
-                if upcoming.done():
-                    changes, upcoming = upcoming.result(), None
-                    if said := b"".join(map(presented.change, changes)):
+            for piece in presented.initial(there, after):
+                if piece:
+                    yield piece
+                await asyncio.sleep(0)
+            there.clear()
+            while not timer.over:
+                batch = subscription.take()
+                if batch.changes:
+                    if said := presented.batch(batch):
                         yield said
-                elif timer.done():
-                    timer = None
-                    if wish.bookmarks:
-                        yield presented.bookmark(subscription.progress)
+                    if batch.following:
+                        await asyncio.sleep(0)
+                    continue
+                if timer.rang() and wish.bookmarks:
+                    yield presented.bookmark(subscription.progress)
+                    continue
+                await subscription.wait()
+                if tempo.rest is not None:
+                    await tempo.rest()
         except (Closed, Lagged):
             return
         finally:
             self._release(subscription)
-            await _ended([task for task in (upcoming, timer) if task is not None])
+            await timer.stop()
 
     def _release(self, subscription: Subscription) -> None:
         self._open.pop(subscription, None)
@@ -146,13 +153,26 @@ class _Presented:
         self._key = wish.kind.key(wish.namespace, wish.name) if wish.name else ""
         self._tail = f"/{wish.name}" if wish.name else ""
         self._header = True           # the first table of a watch says what the columns are
+        # What decides the bytes of a batch, besides its changes; of a table the clock does too.
+        self._same = None if wish.form.shape is Shape.TABLE else (
+            id(wish.kind), wish.form, wish.selector, wish.name, wish.include)
 
-    def initial(self, store: Store, prefix: str, revision: int) -> bytes:
-        lines = [self._line(b"ADDED", record.value) for record in store.scan(prefix)
-                 if self._named(record.key) and self._selected(record.value)]
+    def initial(self, there: Sequence[Record], revision: int) -> Iterator[bytes]:
+        """What is there first, in pieces."""
+        for start in range(0, len(there), PIECE):
+            yield b"".join([self._line(b"ADDED", record.value) for record in there[start:start + PIECE]
+                            if self._named(record.key) and self._selected(record.value)])
         if self._wish.initial_end:
-            lines.append(self.bookmark(revision, {INITIAL_END: "true"}))
-        return b"".join(lines)
+            yield self.bookmark(revision, {INITIAL_END: "true"})
+
+    def batch(self, batch: Batch) -> bytes:
+        """The lines for changes in a row."""
+        if self._same is None:
+            return b"".join(map(self.change, batch.changes))
+        said = batch.derived.get(self._same)
+        if said is None:
+            said = batch.derived[self._same] = b"".join(map(self.change, batch.changes))
+        return said
 
     def change(self, change: Change) -> bytes:
         """The line for one change, or nothing."""
@@ -204,6 +224,36 @@ class _Presented:
         return _event(what, orjson.dumps(found))
 
 
+class _Timer:
+    """Rings every now and then while a watch lasts, and says when it is over."""
+
+    def __init__(self, clock: Clock, seconds: float, subscription: Subscription) -> None:
+        self._clock = clock
+        self._ends = clock.monotonic() + seconds
+        self._subscription = subscription
+        self._rang = False
+        self._task = asyncio.ensure_future(self._run())
+
+    @property
+    def over(self) -> bool:
+        return self._clock.monotonic() >= self._ends
+
+    def rang(self) -> bool:
+        """Whether it rang since the last time this was asked."""
+        rang, self._rang = self._rang, False
+        return rang
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while (left := self._ends - self._clock.monotonic()) > 0:
+            await self._clock.sleep(min(left, BOOKMARK_EVERY))
+            self._rang = True
+            self._subscription.stir()
+
+
 def _option(why: str) -> failures.Failure:
     return failures.invalid_kind("ListOptions", "meta.k8s.io", "", [causes.forbidden("resourceVersionMatch", why)])
 
@@ -233,17 +283,6 @@ def _event(what: bytes, thing: bytes) -> bytes:
 def _too_old(asked: int, oldest: int) -> Sequence[bytes]:
     status = failures.expired(f"too old resource version: {asked} ({oldest})").status()
     return [_event(b"ERROR", orjson.dumps(status))]
-
-
-async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Cancel and wait. `wait` does not raise what they raise, so a cancellation of ours is not mistaken for theirs."""
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
-    for task in tasks:
-        if not task.cancelled():
-            task.exception()
 
 
 async def _just(chunks: Sequence[bytes]) -> AsyncGenerator[bytes, None]:

@@ -9,7 +9,6 @@ from contextlib import suppress
 
 from aiohttp import WSMsgType, web
 
-from trainmaster.cluster.apiserver.negotiation import JSON
 from trainmaster.cluster.apiserver.streaming import Streaming
 
 # Seconds between questions whether the other side is still there; a client has nothing to say but its answers.
@@ -20,7 +19,7 @@ MOST_HEARD = 4096
 def wanted(headers: Mapping[str, str], stream: Streaming) -> bool:
     """Whether this stream is a watch and was asked for as a WebSocket."""
     upgrade = "upgrade" in (part.strip() for part in headers.get("connection", "").lower().split(","))
-    return upgrade and headers.get("upgrade", "").lower() == "websocket" and stream.headers["Content-Type"] == JSON
+    return upgrade and headers.get("upgrade", "").lower() == "websocket" and stream.tempo is not None
 
 
 async def sent(incoming: web.BaseRequest, stream: Streaming, patience: float) -> web.StreamResponse:

@@ -26,10 +26,11 @@ from trainmaster.cluster.store.records import (
     Update,
 )
 from trainmaster.cluster.store.store import Store
-from trainmaster.cluster.store.subscriptions import Subscription
+from trainmaster.cluster.store.subscriptions import Batch, Subscription
 
 __all__ = [
     "Ahead",
+    "Batch",
     "Change",
     "Closed",
     "Compacted",

@@ -2,18 +2,34 @@
 
 A subscription remembers only how far it has read; the changes themselves stay in the history window. So there is no
 buffer to fill, a reader that stands still holds nothing, and one that falls out of the window is told so (`Lagged`).
+Readers of the same prefix that have come equally far, as those who keep up have, get the same batch: it is put together
+once, and what they make of it can be kept on it for the others.
 Rejected: a queue per subscriber, which keeps every change once per watcher and needs a second bound.
 """
 
 import asyncio
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from trainmaster.cluster.store.history import History
 from trainmaster.cluster.store.objects import resource_of
 from trainmaster.cluster.store.records import Change, Closed, Lagged
 
-AT_ONCE = 500  # changes handed out by one `next`: a reader that catches up must not hold the loop for long
+# Handed out at once, at most: a reader that catches up must not hold the loop for long, nor much memory.
+AT_ONCE = 500
+BYTES_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Changes in order, shared by all who read them; so is what one of them derived from the whole of it."""
+
+    changes: Sequence[Change]
+    following: int = 0  # revision of the first change after these; 0: none
+    derived: dict[Hashable, bytes] = field(default_factory=dict)
+
+
+NOTHING = Batch(())
 
 
 class Subscription:
@@ -32,38 +48,49 @@ class Subscription:
         """Every change for this subscriber up to here was handed out."""
         return self._read if self._due else max(self._read, self._hub.revision)
 
-    async def next(self) -> list[Change]:
-        """The next changes, at least one. Raises Lagged when they are forgotten, Closed when there will be none."""
-        while not self._due:
+    def take(self) -> Batch:
+        """What is there to read now, be it nothing. Raises Lagged when it is forgotten, Closed when no more comes."""
+        if not self._due:
             if self._closed:
                 raise Closed
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
+            return NOTHING
         if self._due <= self._hub.history.oldest:
             self.close()
             raise Lagged(self._read, self._hub.history.oldest)
-        upcoming = self._hub.history.since(self.prefix, self._due - 1)
-        changes = list(islice(upcoming, AT_ONCE))
-        following = next(upcoming, None)
-        self._due = 0 if following is None else following.revision
-        self._read = changes[-1].revision if following is not None else self._hub.revision
-        return changes
+        batch = self._hub.batch(self.prefix, self._due)
+        self._due = batch.following
+        self._read = batch.changes[-1].revision if batch.following else self._hub.revision
+        return batch
+
+    async def wait(self) -> None:
+        """Return when there is something to read, nothing any more, or somebody called `stir`."""
+        if self._due or self._closed:
+            return
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    async def next(self) -> Sequence[Change]:
+        """The next changes, at least one. Raises Lagged when they are forgotten, Closed when there will be none."""
+        while not (batch := self.take()).changes:
+            await self.wait()
+        return batch.changes
 
     def close(self) -> None:
         """Stop. A `next` that is waiting raises Closed, later ones too once what is due was read."""
         self._closed = True
         self._hub.remove(self)
-        self._wake()
+        self.stir()
 
     def tell(self, change: Change) -> None:
         if not self._due:
             self._due = change.revision
-            self._wake()
+            self.stir()
 
-    def _wake(self) -> None:
+    def stir(self) -> None:
+        """Let the one who waits look around: time has come for something else."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -75,6 +102,16 @@ class Subscriptions:
         self.history = history
         self.revision = revision  # newest visible
         self._by_resource: dict[str, dict[str, set[Subscription]]] = {}
+        self._batches: dict[tuple[str, int], Batch] = {}  # by prefix and first revision; until the next change
+
+    def batch(self, prefix: str, first: int) -> Batch:
+        """The changes from one on that is kept, no more than can be handed out at once."""
+        known = self._batches.get((prefix, first))
+        if known is None:
+            known = _batch(self.history.since(prefix, first - 1))
+            if not known.following:  # those who catch up are rarely at the same place
+                self._batches[prefix, first] = known
+        return known
 
     def add(self, prefix: str, after: int) -> Subscription:
         subscription = Subscription(self, prefix, after)
@@ -97,6 +134,7 @@ class Subscriptions:
     def publish(self, changes: Iterable[Change], revision: int) -> None:
         """Tell those concerned. The changes are in the history already."""
         self.revision = revision
+        self._batches.clear()
         for change in changes:
             for resource in (resource_of(change.key), ""):
                 for prefix, members in self._by_resource.get(resource, {}).items():
@@ -109,3 +147,14 @@ class Subscriptions:
             for members in list(by_prefix.values()):
                 for subscription in list(members):
                     subscription.close()
+
+
+def _batch(upcoming: Iterable[Change]) -> Batch:
+    changes: list[Change] = []
+    size = 0
+    for change in upcoming:
+        if len(changes) == AT_ONCE or size >= BYTES_AT_ONCE:
+            return Batch(changes, change.revision)
+        changes.append(change)
+        size += len(change.value or change.before or b"")
+    return Batch(changes)

@@ -1,6 +1,7 @@
 """Watches: order, selectors, resuming, bookmarks, and the ends."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from urllib.parse import quote
 
 import pytest
@@ -21,7 +22,7 @@ from tests.unit.cluster.apiserver.api import (
     serving,
 )
 
-from trainmaster.cluster.apiserver.watches import BOOKMARK_EVERY, INITIAL_END
+from trainmaster.cluster.apiserver.watches import BOOKMARK_EVERY, INITIAL_END, PIECE
 
 
 async def test_every_change_is_told_in_order(api: Api) -> None:
@@ -276,3 +277,39 @@ async def _happen(api: Api, steps: Steps) -> None:
             await api.delete(f"{MAPS}/{name}")
         elif (await api.patch(f"{MAPS}/{name}", {"metadata": {"labels": {"l": label}}})).code == 404:
             await api.made(MAPS, config_map(name, {"l": label}))
+
+
+async def test_watchers_who_ask_for_the_same_are_told_the_same_bytes(api: Api) -> None:
+    """Put together once, however many there are; who asks for something else is told something else."""
+    start = (await api.get(MAPS)).json["metadata"]["resourceVersion"]
+    asked = [f"resourceVersion={start}"] * 2 + [f"resourceVersion={start}&labelSelector=app%3Dx"] * 2
+    async with AsyncExitStack() as stack:
+        watches = [await stack.enter_async_context(api.watch(MAPS, query)) for query in asked]
+        reading = [asyncio.ensure_future(anext(watch.stream.chunks())) for watch in watches]
+        await api.clock.settle()
+        await api.made(MAPS, config_map("a", {"app": "x"}))
+        first, second, third, fourth = await asyncio.gather(*reading)
+
+    assert first is second
+    assert third is fourth
+    assert first == third, "and it is the same change"
+
+
+async def test_what_is_there_first_comes_in_pieces(api: Api) -> None:
+    for index in range(PIECE + 1):
+        await api.made(MAPS, config_map(f"m-{index:03}"))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with api.watch(MAPS) as watch:
+        other = asyncio.ensure_future(count())
+        pieces = [await anext(watch.stream.chunks()) for _ in range(2)]
+        other.cancel()
+
+    assert [PIECE, 1] == [piece.count(b"\n") for piece in pieces]
+    assert turns > 0, "others have a turn in between"
