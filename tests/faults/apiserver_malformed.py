@@ -15,8 +15,9 @@ import orjson
 import yaml
 from tests.unit.cluster.apiserver.messages import chunk, enveloped, number
 
+from trainmaster.api import schema
+from trainmaster.api.kubeflow_v1 import KINDS
 from trainmaster.api.meta import Json, Object, Resource
-from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.bodies import DEEPEST, depth
 from trainmaster.cluster.apiserver.kinds import BUILT_IN
 from trainmaster.kube.transport import Request, Response
@@ -215,17 +216,16 @@ def sound_objects() -> list[Sound]:
         for thing in things
         if (thing["apiVersion"], thing["kind"]) in known
     ]
-    for definition in definitions():
-        spec = definition["spec"]
-        names, version = spec["names"], spec["versions"][0]["name"]
-        resource = Resource(spec["group"], version, names["plural"], names["kind"])
-        template = {"spec": {"containers": [{"name": "tensorflow", "image": "x"}]}}
+    for kind in KINDS:
+        resource, definition = kind.resource, schema.definition(kind)
+        template = {"spec": {"containers": [{"name": kind.container, "image": "x"}]}}
         thing = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
             "metadata": {"name": "custom"},
             "spec": {
-                "tfReplicaSpecs": {"Worker": {"replicas": 1, "template": template}},
+                kind.replica_field: {kind.deciding[0]: {"replicas": 1, "template": template}},
+                **dict.fromkeys(kind.required, "MXTrain"),
                 "runPolicy": {"backoffLimit": 1, "cleanPodPolicy": "None"},
             },
         }

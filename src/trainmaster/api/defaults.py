@@ -18,7 +18,15 @@ def complete(spec: JobSpec, kind: JobKind) -> JobSpec:
         if given:
             chosen = role if role in given else given[0]
             completed[role] = _replica_spec(spec.replica_specs[chosen], kind)
-    return replace(spec.with_replica_specs(completed), run_policy=_run_policy(spec.run_policy))
+    return replace(spec.with_replica_specs(completed).filled_in(), run_policy=_run_policy(spec.run_policy))
+
+
+def elastic_bounds(least: int | None, most: int | None, workers: int) -> tuple[int, int]:
+    """Between how many workers an elastic job may have: one bound given is both, none given is what there is."""
+    if least is None and most is None:
+        return workers, workers
+    given = [bound for bound in (least, most) if bound is not None]
+    return given[0], given[-1]
 
 
 def main_container(containers: list[Object], name: str) -> Object | None:

@@ -55,6 +55,7 @@ _NAMED: dict[str, Object] = {
             "x-kubernetes-int-or-string": True,
         },
     },
+    "Metric": {"type": "object", "required": ["type"], "properties": {"type": {"type": "string"}}, **_KEEP},
 }
 
 
@@ -95,12 +96,12 @@ def schema_of(kind: Any) -> Object:
 
 def _version(kind: JobKind) -> Object:
     spec = schema_of(kind.spec)
-    spec["required"] = [kind.replica_field]
+    spec["required"] = sorted([kind.replica_field, *kind.required])
     return {
         "name": kind.resource.version,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        "subresources": {"status": {}, **_scale(kind)},
         "additionalPrinterColumns": [
             {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"},
             {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
@@ -118,6 +119,17 @@ def _version(kind: JobKind) -> Object:
             },
         },
     }
+
+
+def _scale(kind: JobKind) -> Object:
+    """What `kubectl scale` and autoscalers change and read, for kinds with such a role."""
+    if not kind.scaled:
+        return {}
+    return {"scale": {
+        "specReplicasPath": f".spec.{kind.replica_field}.{kind.scaled}.replicas",
+        "statusReplicasPath": f".status.replicaStatuses.{kind.scaled}.active",
+        "labelSelectorPath": f".status.replicaStatuses.{kind.scaled}.selector",
+    }}
 
 
 def _noted(note: object) -> Object:

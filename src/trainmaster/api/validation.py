@@ -13,7 +13,16 @@ from dataclasses import dataclass
 import msgspec
 
 from trainmaster.api import codec
-from trainmaster.api.kubeflow_v1 import TF_JOB, TF_SUCCESS_POLICIES, JobKind, kind_named
+from trainmaster.api.kubeflow_v1 import (
+    MX_JOB,
+    MX_JOB_MODES,
+    PADDLE_JOB,
+    PYTORCH_JOB,
+    TF_JOB,
+    TF_SUCCESS_POLICIES,
+    JobKind,
+    kind_named,
+)
 from trainmaster.api.meta import Json, Object, metadata, name_of
 from trainmaster.api.policy import MANAGERS, CleanPodPolicy, RestartPolicy
 
@@ -90,7 +99,33 @@ def problems(thing: Object, before: Object | None = None) -> list[Problem]:
         *_roles(spec[kind.replica_field], kind),
         *_replicas(name_of(thing), spec[kind.replica_field], kind),
         *(_tensorflow(spec) if kind is TF_JOB else ()),
+        *(_pytorch(spec, kind) if kind is PYTORCH_JOB else ()),
+        *(_elastic(spec) if kind in (PYTORCH_JOB, PADDLE_JOB) else ()),
+        *(_mxnet(spec) if kind is MX_JOB else ()),
     ]
+
+
+def warnings(thing: Object) -> list[str]:
+    """What API servers say beside their answer: the object is taken, but one day it will not be."""
+    elastic = (thing.get("spec") or {}).get("elasticPolicy")
+    if thing.get("kind") == PYTORCH_JOB.kind and isinstance(elastic, dict) and elastic.get("nProcPerNode") is not None:
+        return ["spec.elasticPolicy.nProcPerNode is deprecated, use spec.nprocPerNode instead"]
+    return []
+
+
+def advice(thing: Object) -> list[str]:
+    """What is allowed and almost never meant. For people who ask; nobody is stopped."""
+    kind = kind_named(str(thing.get("kind", "")))
+    specs = (thing.get("spec") or {}).get(kind.replica_field) if kind else None
+    if kind is None or not isinstance(specs, dict):
+        return []
+    policies = {kind.role(key): (given or {}).get("restartPolicy") for key, given in specs.items()}
+    decides = next((role for role in kind.deciding if role in policies), None)
+    if policies.get(decides) != RestartPolicy.ALWAYS:
+        return []
+    where = f"spec.{kind.replica_field}[{decides}].restartPolicy"
+    return [(f"{where} is Always: a {decides} that ends well is started again, so the job never succeeds; "
+             "OnFailure restarts only those that fail")]
 
 
 def in_one(found: Iterable[Problem]) -> str:
@@ -139,6 +174,9 @@ def _immutable(spec: Mapping[str, Json], before: Mapping[str, Json]) -> Iterator
 def _roles(specs: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:
     """The map as a whole, and the template of each role."""
     where = f"spec.{kind.replica_field}"
+    for role in kind.needed:
+        if not any(kind.role(key) == role for key in specs):
+            yield _required(f"{where}[{role}]", "must be present")
     chiefs = [key for key in specs if kind is TF_JOB and kind.role(key) in ("Chief", "Master")]
     if len(chiefs) > 1:
         yield Problem(where, "Forbidden: must not have more than 1 Chief or Master role")
@@ -174,7 +212,8 @@ def _containers(where: str, replica_spec: Mapping[str, Json], kind: JobKind) -> 
         if not container.get("image"):
             yield _required(f"{where}[{number}].image", "must be required")
     if not any(container.get("name") == kind.container for container in containers):
-        yield _required(where, f"must have at least one container with name {kind.container}")
+        name = f'"{kind.container}"' if kind is PADDLE_JOB else kind.container
+        yield _required(where, f"must have at least one container with name {name}")
 
 
 def _replicas(job: str, specs: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:
@@ -187,7 +226,7 @@ def _replicas(job: str, specs: Mapping[str, Json], kind: JobKind) -> Iterator[Pr
             continue
         count = (replica_spec or {}).get("replicas")
         counts[role] = 1 if count is None else count
-        yield from _not_negative(f"{where}[{key}].replicas", count)
+        yield from _count(f"{where}[{key}].replicas", role, counts[role], kind)
         policy = (replica_spec or {}).get("restartPolicy")
         if policy and policy not in RestartPolicy.supported():
             yield _unsupported(f"{where}[{key}].restartPolicy", policy, RestartPolicy.supported())
@@ -199,9 +238,46 @@ def _replicas(job: str, specs: Mapping[str, Json], kind: JobKind) -> Iterator[Pr
     if (total := sum(counts.values())) > MOST_REPLICAS:
         yield Problem(where, f"Invalid value: {total}: a job may have at most {MOST_REPLICAS} replicas in all")
     decides = next((role for role in kind.deciding if role in counts), None)
-    if decides is not None and counts[decides] == 0:
+    if decides is not None and counts[decides] == 0 and decides not in (*kind.single, *kind.never_empty):
         yield Problem(f"{where}[{decides}].replicas", "Invalid value: 0: must be at least 1, because the job succeeds "
                       f"when {decides} does; to pause it set spec.runPolicy.suspend")
+
+
+def _count(where: str, role: str, count: int, kind: JobKind) -> Iterator[Problem]:
+    if role in kind.single:
+        if count != 1:
+            yield Problem(where, "Forbidden: must be 1")
+    elif role in kind.never_empty:
+        if count < 1:
+            yield Problem(where, "Forbidden: must be at least 1")
+    else:
+        yield from _not_negative(where, count)
+
+
+def _pytorch(spec: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:
+    elastic = spec.get("elasticPolicy")
+    if elastic is None:
+        return
+    if not any(kind.role(key) == "Worker" for key in spec[kind.replica_field]):
+        yield _required(f"spec.{kind.replica_field}[Worker]", "must be configured if elastic policy is used")
+    if spec.get("nprocPerNode") and elastic.get("nProcPerNode") is not None:
+        yield Problem("spec.elasticPolicy.nProcPerNode", "Forbidden: must not be used with spec.nprocPerNode")
+
+
+def _elastic(spec: Mapping[str, Json]) -> Iterator[Problem]:
+    elastic = spec.get("elasticPolicy") or {}
+    for field in ("minReplicas", "maxReplicas", "maxRestarts"):
+        yield from _not_negative(f"spec.elasticPolicy.{field}", elastic.get(field))
+    least, most = elastic.get("minReplicas"), elastic.get("maxReplicas")
+    if least is not None and most is not None and least > most:
+        yield Problem("spec.elasticPolicy.minReplicas", f"Invalid value: {least}: must not be more than maxReplicas, "
+                      f"which is {most}")
+
+
+def _mxnet(spec: Mapping[str, Json]) -> Iterator[Problem]:
+    mode = spec.get("jobMode")
+    if mode and mode not in MX_JOB_MODES:
+        yield _unsupported("spec.jobMode", mode, MX_JOB_MODES)
 
 
 def _tensorflow(spec: Mapping[str, Json]) -> Iterator[Problem]:

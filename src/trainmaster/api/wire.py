@@ -20,6 +20,7 @@ Int64: TypeAlias = Annotated[int, msgspec.Meta(extra={"format": "int64"})]
 Raw: TypeAlias = dict[str, Json]  # an object of a kind that we only pass on
 PodTemplate: TypeAlias = Annotated[Raw, msgspec.Meta(extra={"schema": "PodTemplate"})]
 Resources: TypeAlias = Annotated[Raw, msgspec.Meta(extra={"schema": "Resources"})]
+Metric: TypeAlias = Annotated[Raw, msgspec.Meta(extra={"schema": "Metric"})]
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

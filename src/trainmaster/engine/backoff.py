@@ -30,7 +30,7 @@ def past_backoff(job: TrainingJob, seen: Observed, now: datetime) -> Plan | None
     for seat in taken:
         if seat.pod and seat.state in (State.FAILED, State.RESTARTING):
             known = memory.note_end(known, seat.pod, comes_back=False)
-    status = memory.keep(counted(created(job, now), taken, job.roles), known)
+    status = memory.keep(counted(created(job, now), taken, job), known)
     message = f"Job {job.name} has failed because it has reached the specified backoff limit"
     return conclude(job, seen, now, status, ConditionType.FAILED, message, [normal(f"{job.kind}Failed", message)])
 

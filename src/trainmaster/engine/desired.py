@@ -98,8 +98,9 @@ def _pod_spec(job: TrainingJob, role: Role, index: int, spec: Mapping[str, Json]
         # The kubelet does not know ExitCode: we look at the code and decide.
         "restartPolicy": RestartPolicy.NEVER.value if rule is RestartPolicy.EXIT_CODE else rule.value,
     }
-    if spec.get("initContainers"):
-        made["initContainers"] = [_container(found, ()) for found in spec["initContainers"]]
+    prepare = [*(spec.get("initContainers") or ()), *job.framework.init_containers(job.group, Member(role, index))]
+    if prepare:
+        made["initContainers"] = [_container(found, ()) for found in prepare]
     return made
 
 

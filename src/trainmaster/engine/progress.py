@@ -23,8 +23,11 @@ def progress(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
     failing = None if isinstance(outcome, Succeeded) else _failure(job, tallies, outcome)
     over = isinstance(outcome, Succeeded) or failing is not None
     events = _ends(job, taken)
-    status = counted(started(created(job, now), now), taken, job.roles)
+    status = counted(started(created(job, now), now), taken, job)
     status = memory.keep(status, _noted(job, seen, taken, over=over))
+    if over and job.framework.runs_first:
+        running = f"{job.kind} {job.name} is running."
+        status = conditions.put(status, ConditionType.RUNNING, f"{job.kind}Running", running, now)
     if isinstance(outcome, Succeeded):
         told = normal(f"{job.kind}Succeeded", outcome.message)
         return conclude(job, seen, now, status, ConditionType.SUCCEEDED, outcome.message, [*events, told])
@@ -37,6 +40,7 @@ def progress(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
         reason, message = f"{job.kind}Restarting", _restarting(job, restarting[0])
         status = conditions.put(status, ConditionType.RESTARTING, reason, message, now)
         events += [warning(reason, _restarting(job, seat)) for seat in restarting if seat.news]
+        events += [warning(reason, told) for told in _restarts(job, restarting)]
     elif isinstance(outcome, Running):
         status = conditions.put(status, ConditionType.RUNNING, f"{job.kind}Running", outcome.message, now)
     removed = _removals(seen, taken)
@@ -52,18 +56,28 @@ def progress(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
 def _failure(
     job: TrainingJob, tallies: Mapping[str, Tally], outcome: Outcome
 ) -> tuple[str, list[Event]] | None:
-    """Why the job fails, if it does. An exit code that rules out another try has its own words, and both are told."""
+    """Why the job fails, if it does. An exit code that rules out another try has its own words."""
     reason = f"{job.kind}Failed"
     told = [normal(reason, outcome.message)] if isinstance(outcome, Failed) else []
     for role in job.roles:
         if tallies[role.name].permanent:
             message = f'job "{job.name}" is failing because "{role.name}" replica(s) failed.'
-            return message, [warning(reason, message), *told]
+            # Upstream's other kinds tell of a restart here that never comes (B-09).
+            return message, [warning(reason, message), *(told if job.framework.restarts is None else ())]
     return (outcome.message, told) if isinstance(outcome, Failed) else None
 
 
 def _restarting(job: TrainingJob, seat: Seat) -> str:
     return f"job {job.name} is restarting because {seat.role.name} replica(s) failed."
+
+
+def _restarts(job: TrainingJob, restarting: list[Seat]) -> list[str]:
+    """What the kind itself says of restarts that are news, role by role."""
+    if job.framework.restarts is None:
+        return []
+    counts = {seat.role.name: [each for each in restarting if each.role is seat.role] for seat in restarting}
+    return [job.framework.restarts(job.group, found[0].role, len(found)) for found in counts.values()
+            if any(seat.news for seat in found)]
 
 
 def _ends(job: TrainingJob, taken: list[Seat]) -> list[Event]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from trainmaster.api.policy import ConditionType, JobStatus, PostMortem, ReplicaStatus
 from trainmaster.engine import conditions, memory
-from trainmaster.engine.observed import Observed, Pod
+from trainmaster.engine.observed import JOB_NAME, OPERATOR_NAME, REPLICA_TYPE, Observed, Pod
 from trainmaster.engine.restart import State, is_permanent, state_of
 from trainmaster.frameworks.framework import Outcome, Role, Tally, TrainingJob
 
@@ -69,10 +69,10 @@ def judge(job: TrainingJob, tallies: Mapping[str, Tally]) -> Outcome:
     return job.framework.outcome(job.group, tallies)
 
 
-def counted(status: JobStatus, taken: list[Seat], roles: tuple[Role, ...]) -> JobStatus:
+def counted(status: JobStatus, taken: list[Seat], job: TrainingJob) -> JobStatus:
     """The status with fresh counts. As upstream, a replica that comes back has failed while its old pod is there."""
     fresh = {}
-    for role in roles:
+    for role in job.roles:
         states = [seat.state for seat in taken if seat.role is role]
         before = status.replica_statuses.get(role.name, ReplicaStatus())
         fresh[role.name] = replace(
@@ -80,8 +80,15 @@ def counted(status: JobStatus, taken: list[Seat], roles: tuple[Role, ...]) -> Jo
             active=states.count(State.ACTIVE),
             succeeded=states.count(State.SUCCEEDED),
             failed=states.count(State.FAILED) + states.count(State.RESTARTING),
+            selector=selector(job, role) if job.framework.kind.scaled else "",
         )
     return replace(status, replica_statuses=fresh)
+
+
+def selector(job: TrainingJob, role: Role) -> str:
+    """The pods of a role, as autoscalers ask for them."""
+    labels = {JOB_NAME: job.name, OPERATOR_NAME: job.framework.kind.controller, REPLICA_TYPE: role.word}
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def created(job: TrainingJob, now: datetime) -> JobStatus:
@@ -100,10 +107,20 @@ def ended(status: JobStatus, job: TrainingJob, kind: ConditionType, message: str
     """The status with its terminal condition. In a job that succeeded, everybody who was active has succeeded."""
     made = conditions.put(status, kind, f"{job.kind}{kind.value}", message, now)
     if kind is ConditionType.SUCCEEDED:
-        made = folded(made)
+        made = _without_followers(folded(made), job)
     # Nothing runs again, so only how replicas ended badly is still worth remembering.
     made = memory.keep(made, replace(memory.recall(made), completed={}, leaving=()))
     return replace(made, completion_time=made.completion_time or now)
+
+
+def _without_followers(status: JobStatus, job: TrainingJob) -> JobStatus:
+    """As upstream, which asks no role after the one that decided, a succeeded job has no selectors of the others."""
+    decides = next((role for role in job.framework.kind.deciding if job.group.has(role)), "")
+    order = [role.name for role in job.roles]
+    asked = order[: order.index(decides) + 1] if decides in order else order
+    return replace(status, replica_statuses={
+        role: count if role in asked else replace(count, selector="") for role, count in status.replica_statuses.items()
+    })
 
 
 def folded(status: JobStatus) -> JobStatus:

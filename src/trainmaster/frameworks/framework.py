@@ -17,7 +17,11 @@ from trainmaster.api.policy import JobStatus, ReplicaSpec, RunPolicy
 class Site:
     """What the operator was told about the cluster it works in, as far as pods are told of it."""
 
-    cluster_domain: str = ""  # appended to host names if not empty: CUSTOM_CLUSTER_DOMAIN
+    cluster_domain: str = ""          # appended to host names if not empty: CUSTOM_CLUSTER_DOMAIN
+    init_image: str = "alpine:3.10"   # of the init container that waits for a master's name
+    init_tries: int = 100             # how often it looks, every two seconds
+    init_template: str = ""           # YAML list of containers to use instead of it, with placeholders
+    gang_scheduler: str = ""          # who places the pods of a job together: see `gang.dialects`; nobody if empty
 
 
 ANYWHERE = Site()
@@ -139,6 +143,22 @@ Environment = Sequence[Object]  # entries of a container's `env`, in order
 
 
 @dataclass(frozen=True, slots=True)
+class Companion:
+    """An object beside the pods, one of its kind for a job, named like it and owned by it."""
+
+    resource: Resource
+    spec: Object                # the fields that we own; those that others add are left alone
+
+
+def nobody(group: Group, me: Member) -> Sequence[Object]:  # noqa: ARG001  an answer like the others
+    return ()
+
+
+def nothing(group: Group) -> Sequence[Companion]:  # noqa: ARG001  an answer like the others
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
 class Framework:
     """How one kind of job finds its peers and when it has succeeded."""
 
@@ -149,6 +169,11 @@ class Framework:
     leaders: tuple[str, ...] = ()           # pods of these roles carry `job-role: master`...
     first_leads: str = "Worker"             # ...and if the job has none of them, replica 0 of this role does
     deleted_reason: str = "DeleteJob"       # of the event when the finished job's time is over
+    init_containers: Callable[[Group, Member], Sequence[Object]] = nobody    # run after the user's own
+    companions: Callable[[Group], Sequence[Companion]] = nothing             # wanted while the job is not over
+    companion_resources: tuple[Resource, ...] = ()                           # all that `companions` can ask for
+    restarts: Callable[[Group, Role, int], str] | None = None  # what is told of so many restarts, beside the engine's
+    runs_first: bool = False                # the conditions show Running before the end, however fast the end came
 
 
 @dataclass(frozen=True, slots=True)

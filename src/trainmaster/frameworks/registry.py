@@ -4,9 +4,14 @@ from trainmaster.api import codec
 from trainmaster.api.defaults import complete
 from trainmaster.api.meta import Object, being_deleted, name_of, namespace_of, uid_of
 from trainmaster.frameworks.framework import ANYWHERE, Framework, Group, Role, Site, TrainingJob
+from trainmaster.frameworks.jax import JAX
+from trainmaster.frameworks.mxnet import MXNET
+from trainmaster.frameworks.paddle import PADDLE
+from trainmaster.frameworks.pytorch import PYTORCH
 from trainmaster.frameworks.tensorflow import TENSORFLOW
+from trainmaster.frameworks.xgboost import XGBOOST
 
-FRAMEWORKS: tuple[Framework, ...] = (TENSORFLOW,)
+FRAMEWORKS: tuple[Framework, ...] = (TENSORFLOW, PYTORCH, XGBOOST, MXNET, PADDLE, JAX)
 
 
 def framework_of(kind: str) -> Framework | None:

@@ -32,8 +32,7 @@ def _judge(group: Group, tally: Tally) -> Outcome:
     spec, role = _spec(group), tally.role
     decides = role.name in _CHIEFS if group.has(*_CHIEFS) else role.name == "Worker"
     first_is_enough = not group.has(*_CHIEFS) and spec.success_policy != "AllWorkers"
-    # Upstream takes a deciding role with no replicas for a finished one; a job that never ran has not succeeded.
-    if decides and role.replicas > 0 and (tally.left <= 0 or (first_is_enough and tally.first_done)):
+    if decides and (outcomes.is_done(tally) or (role.replicas > 0 and first_is_enough and tally.first_done)):
         return outcomes.succeeded(group)
     tolerated = role.name == "Worker" and spec.enable_dynamic_worker
     if tally.failed and not tolerated:

@@ -47,22 +47,36 @@ def test_what_people_see_and_tools_rely_on(definition: dict[str, Any]) -> None:
 
     assert definition["metadata"]["name"] == f"{names['plural']}.kubeflow.org"
     assert names["listKind"] == f"{names['kind']}List"
-    assert ("v1", True, True, {"status": {}}) == (
-        version["name"], version["served"], version["storage"], version["subresources"],
+    assert ("v1", True, True, {}) == (
+        version["name"], version["served"], version["storage"], version["subresources"]["status"],
     )
     assert [("State", ".status.conditions[-1:].type"), ("Age", ".metadata.creationTimestamp")] == [
         (column["name"], column["jsonPath"]) for column in version["additionalPrinterColumns"]
     ]
 
 
+def test_the_kinds_that_can_be_scaled() -> None:
+    scaled = {found["spec"]["names"]["kind"]: found["spec"]["versions"][0]["subresources"].get("scale")
+              for found in definitions()}
+
+    assert {
+        kind: {"specReplicasPath": f".spec.{field}.Worker.replicas",
+               "statusReplicasPath": ".status.replicaStatuses.Worker.active",
+               "labelSelectorPath": ".status.replicaStatuses.Worker.selector"}
+        for kind, field in (("PyTorchJob", "pytorchReplicaSpecs"), ("PaddleJob", "paddleReplicaSpecs"),
+                            ("JAXJob", "jaxReplicaSpecs"))
+    } == {kind: paths for kind, paths in scaled.items() if paths}
+
+
 @pytest.mark.parametrize("definition", KINDS)
 def test_what_is_required_and_what_has_a_default(definition: dict[str, Any]) -> None:
     spec = schema(definition)["properties"]["spec"]
-    field, = spec["required"]
+    field, = (name for name in spec["required"] if name != "jobMode")
     template = spec["properties"][field]["additionalProperties"]["properties"]["template"]["properties"]
     defaults = [part["default"] for part in parts(schema(definition)) if "default" in part]
 
     assert field.endswith("ReplicaSpecs")
+    assert ("jobMode" in spec["required"]) == (definition["spec"]["names"]["kind"] == "MXJob")
     assert ["containers"] == template["spec"]["required"]
     assert ["name"] == template["spec"]["properties"]["containers"]["items"]["required"]
     assert ["annotations", "finalizers", "labels", "name", "namespace"] == sorted(template["metadata"]["properties"])

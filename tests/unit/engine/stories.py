@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.unit.engine.world import World
 
+from trainmaster.api.kubeflow_v1 import kind_named
 from trainmaster.api.meta import Object
 
 CODES = (0, 1, 2, 127, 128, 130, 137, 143, 255)
@@ -46,20 +47,27 @@ class Deed:
                 raise AssertionError(self.verb)
 
 
-def tfjob(**changes: Any) -> Object:
-    """A TFJob as people write it; `roles` maps roles to (replicas, restart policy)."""
+def job_of(kind: str, **changes: Any) -> Object:
+    """A job as people write it; `roles` maps roles to (replicas, restart policy), the rest are fields of the spec."""
+    known = kind_named(kind)
+    assert known is not None
     roles: dict[str, tuple[int, str]] = changes.pop("roles", {"Worker": (2, "Never")})
     specs = {}
     for role, (replicas, policy) in roles.items():
-        template = {"spec": {"containers": [{"name": "tensorflow", "image": "example/train:1"}]}}
+        template = {"spec": {"containers": [{"name": known.container, "image": "example/train:1"}]}}
         specs[role] = {"replicas": replicas, "restartPolicy": policy, "template": template}
     policy = changes.pop("policy", {})
+    required = {"jobMode": "MXTrain"} if "jobMode" in known.required else {}
     return {
         "apiVersion": "kubeflow.org/v1",
-        "kind": "TFJob",
+        "kind": kind,
         "metadata": {"name": "mnist", "namespace": "ns", "uid": "job-1"},
-        "spec": {"tfReplicaSpecs": specs, "runPolicy": policy, **changes},
+        "spec": {known.replica_field: specs, "runPolicy": policy, **required, **changes},
     }
+
+
+def tfjob(**changes: Any) -> Object:
+    return job_of("TFJob", **changes)
 
 
 restart_policies = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
