@@ -70,7 +70,8 @@ async def story() -> AsyncIterator[Story]:
         await cluster.install(definitions())
         client = cluster.client()
         worker = {"replicas": 2, "template": {"spec": {"containers": [{"name": "tensorflow", "image": "x"}]}}}
-        job = await client.create(TFJOBS, {"metadata": {"name": "a", "namespace": "default"},
+        job = await client.create(TFJOBS, {"apiVersion": TFJOBS.api_version, "kind": TFJOBS.kind,
+                                           "metadata": {"name": "a", "namespace": "default"},
                                            "spec": {"tfReplicaSpecs": {"Worker": worker}}})
         seen = Seen()
         following = asyncio.create_task(follow(client, clock, TFJOBS, job, seen))

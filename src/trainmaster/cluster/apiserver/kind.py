@@ -6,6 +6,7 @@ Built-in kinds are rows of a table of these (`kinds`); a custom resource becomes
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -13,7 +14,7 @@ from typing import Protocol
 import orjson
 
 from trainmaster.api.meta import Json, Object, Resource
-from trainmaster.cluster.apiserver import builtin, names
+from trainmaster.cluster.apiserver import builtin, embedded, names
 from trainmaster.cluster.apiserver.causes import Cause
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -52,7 +53,10 @@ class Schema(Protocol):
     document: Object
 
     def settle(self, thing: Object) -> list[str]:
-        """Drop what the schema does not know, fill in defaults; the paths that were dropped."""
+        """Drop what the schema does not know, fill in defaults; the paths that were dropped.
+
+        Raises `embedded.Misfit`, after all of it is done, for what cannot be read.
+        """
         ...
 
     def check(self, thing: Object, old: Object | None) -> Iterable[Cause]: ...
@@ -71,7 +75,8 @@ class Renewal:
         if found is None or int(found[1]) > self.since:
             return None
         thing: Object = orjson.loads(value)
-        self.schema.settle(thing)
+        with suppress(embedded.Misfit):      # what does not fit any more is not shown
+            self.schema.settle(thing)
         return thing
 
 

@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.api.meta import Json, Object, moment, timestamp
-from trainmaster.cluster.apiserver import builtin, causes, failures, fitting, inspection, names, normal
+from trainmaster.cluster.apiserver import (
+    builtin,
+    causes,
+    embedded,
+    failures,
+    fitting,
+    identity,
+    inspection,
+    names,
+    normal,
+)
 from trainmaster.cluster.apiserver.bodies import as_object
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import FOREGROUND, ORPHAN, Kind
@@ -41,15 +51,10 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def readable(kind: Kind, value: Json) -> tuple[Object, list[str]]:
+def readable(kind: Kind, value: Json, *, patched: bool = False) -> tuple[Object, list[str]]:
     """A body as an object of this kind, and the fields that were dropped. Raises Failure 400 when it cannot be one."""
     thing = as_object(value)
-    for field, expected in (("apiVersion", kind.resource.api_version), ("kind", kind.resource.kind)):
-        found = thing.get(field)
-        if found and found != expected:
-            what = "API version" if field == "apiVersion" else "kind"
-            raise failures.bad_request(
-                f"the {what} in the data ({found}) does not match the expected {what} ({expected})")
+    identity.check(kind.resource, thing, custom=kind.custom, patched=patched)
     meta = thing.get("metadata")
     if meta is None:
         meta = thing["metadata"] = {}
@@ -58,7 +63,10 @@ def readable(kind: Kind, value: Json) -> tuple[Object, list[str]]:
                          if found is not None and field != _DROPPED}
     thing["apiVersion"], thing["kind"] = kind.resource.api_version, kind.resource.kind
     if kind.schema is not None:
-        unknown += kind.schema.settle(thing)
+        try:
+            unknown += kind.schema.settle(thing)
+        except embedded.Misfit as error:
+            raise Unreadable(kind, str(error)) from error
     return thing, unknown
 
 
@@ -122,10 +130,15 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
     Raises Failure 400, 409 or 422; returns an object equal to `old` when nothing changes.
     """
     was, meta = old["metadata"], new["metadata"]
-    for field in ("name", "namespace"):
-        if meta.get(field, was.get(field)) != was.get(field):
-            raise failures.bad_request(f"the {field} of the object ({meta[field]}) does not match the {field} on "
-                                       f"the URL ({was.get(field, '')})")
+    if not meta.get("name"):
+        raise failures.bad_request(f"the name of the object ({was['name']} based on URL) was undeterminable: name must "
+                                   "be provided")
+    if meta["name"] != was["name"]:
+        raise failures.bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL "
+                                   f"({was['name']})")
+    if meta.get("namespace", was.get("namespace")) != was.get("namespace"):
+        raise failures.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request")
     if meta.get("uid", was["uid"]) != was["uid"]:
         if patched:
             _refuse(kind, old, [causes.invalid("metadata.uid", meta["uid"], "field is immutable")])

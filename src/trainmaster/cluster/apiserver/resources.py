@@ -21,6 +21,7 @@ from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.charging import Charging
 from trainmaster.cluster.apiserver.fieldsets import MEMBER, FieldSet
+from trainmaster.cluster.apiserver.identity import Unrecognized
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.options import Options
@@ -137,9 +138,9 @@ class Resources:
         old = orjson.loads(kind.present(record.value))
         edited = edit(orjson.loads(kind.present(record.value)))
         try:
-            new, unknown = lifecycle.readable(kind, edited)
+            new, unknown = lifecycle.readable(kind, edited, patched=options.patched)
             warnings = judged(kind, unknown, options)
-        except lifecycle.Unreadable as error:
+        except (lifecycle.Unreadable, Unrecognized) as error:
             if options.patched:
                 raise failures.invalid_patch(orjson.dumps(edited).decode(), error.why) from error
             raise

@@ -17,7 +17,7 @@ import jsonschema_rs
 import orjson
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, formats
+from trainmaster.cluster.apiserver import causes, embedded, formats
 from trainmaster.cluster.apiserver.causes import Cause
 
 PRESERVE, INT_OR_STRING = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"
@@ -60,11 +60,17 @@ class StructuralSchema:
         self._validator: Any = None
 
     def settle(self, thing: Object) -> list[str]:
-        """Drop unknown fields and fill in defaults, in place; the paths that were dropped, in order."""
+        """Drop unknown fields and fill in defaults, in place; the paths that were dropped, in order.
+
+        Raises Misfit, after all of it is done, for an embedded object that cannot be one.
+        """
         unknown: list[str] = []
+        misfits: list[str] = []
         kept: Object = {name: thing.pop(name) for name in sorted(_IMPLIED) if name in thing}
-        _settle(thing, self._root, "", unknown)
+        _settle(thing, self._root, "", unknown, misfits)
         thing.update(kept)
+        if misfits:
+            raise embedded.Misfit(misfits[0])
         return unknown
 
     def check(self, thing: Object, old: Object | None) -> Iterator[Cause]:
@@ -118,20 +124,24 @@ def _fixed_message(document: Object) -> str:
     return ""
 
 
-def _settle(value: Json, node: Node, path: str, unknown: list[str]) -> None:
+def _settle(value: Json, node: Node, path: str, unknown: list[str], misfits: list[str]) -> None:
     if isinstance(value, list):
         if node.items is not None:
             for index, item in enumerate(value):
                 if isinstance(item, dict | list):
-                    _settle(item, node.items, f"{path}[{index}]", unknown)
+                    _settle(item, node.items, f"{path}[{index}]", unknown, misfits)
         return
     if not isinstance(value, dict):
         return
     properties = node.properties
+    if node.embedded and (wrong := embedded.settled(value, path, unknown)):
+        misfits.append(wrong)
     for key in list(value):
+        if node.embedded and key in _IMPLIED:
+            continue
         inner = properties.get(key) or node.others
         if inner is None:
-            if not node.preserve and not (node.embedded and key in _IMPLIED):
+            if not node.preserve:
                 unknown.append(_below(path, key))
                 del value[key]
             continue
@@ -140,12 +150,12 @@ def _settle(value: Json, node: Node, path: str, unknown: list[str]) -> None:
             if not inner.nullable:
                 del value[key]
         elif isinstance(item, dict | list):
-            _settle(item, inner, _below(path, key), unknown)
+            _settle(item, inner, _below(path, key), unknown, misfits)
     for key in node.defaults:
         if key not in value:
             inner = properties[key]
             value[key] = orjson.loads(inner.default or b"null")
-            _settle(value[key], inner, _below(path, key), unknown)
+            _settle(value[key], inner, _below(path, key), unknown, misfits)
 
 
 def _broken(value: Json, old: Json, node: Node, path: str) -> Iterator[Cause]:
@@ -154,7 +164,7 @@ def _broken(value: Json, old: Json, node: Node, path: str) -> Iterator[Cause]:
         yield causes.invalid(path, value, node.fixed)
     if isinstance(value, dict):
         if node.embedded:
-            yield from _embedded(value, path)
+            yield from embedded.faults(value, path)
         before = old if isinstance(old, dict) else {}
         for key, item in value.items():
             inner = node.properties.get(key) or node.others
@@ -166,14 +176,6 @@ def _broken(value: Json, old: Json, node: Node, path: str) -> Iterator[Cause]:
         if node.items is not None and node.items.ruled:
             for at, item in enumerate(value):
                 yield from _broken(item, _counterpart(item, old, node), node.items, f"{path}[{at}]")
-
-
-def _embedded(value: Object, path: str) -> Iterator[Cause]:
-    for field_name in ("apiVersion", "kind"):
-        if field_name not in value:
-            yield causes.required(_below(path, field_name))
-        elif not value[field_name]:
-            yield causes.invalid(_below(path, field_name), value[field_name], "must not be empty")
 
 
 def _repeated(values: list[Json], node: Node, path: str) -> Iterator[Cause]:
