@@ -12,12 +12,12 @@ from trainmaster.frameworks.registry import FRAMEWORKS
 from trainmaster.kube.client import Client
 from trainmaster.operator.config import DEFAULTS, Settings
 from trainmaster.operator.observe import OWNER, Children, owner_index
-from trainmaster.operator.recent import Recent
 from trainmaster.operator.reconciler import Reconciler
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.controller import Controller
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
+from trainmaster.runtime.recent import Recent
 
 # News about the pods of a job comes in bursts. Waiting so long shows a burst as one change: one status instead of one
 # for each pod, and what ends together is judged together. Shorter than anybody notices.

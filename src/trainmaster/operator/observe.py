@@ -3,8 +3,8 @@
 from trainmaster.api.meta import Object, controller_of, uid_of
 from trainmaster.engine.observed import Observed, Pod, observe, read_pod, read_service
 from trainmaster.frameworks.framework import TrainingJob
-from trainmaster.operator.recent import Recent
 from trainmaster.runtime.informer import Informer
+from trainmaster.runtime.recent import Recent
 
 OWNER = "owner"
 

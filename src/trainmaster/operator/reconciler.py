@@ -22,9 +22,9 @@ from trainmaster.operator import ledger
 from trainmaster.operator.apply import Hands
 from trainmaster.operator.config import Settings
 from trainmaster.operator.observe import Children
-from trainmaster.operator.recent import Recent
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
+from trainmaster.runtime.recent import Recent
 from trainmaster.runtime.recorder import Recorder
 
 # States told about pods, so that each is told once; older ones may be told again.

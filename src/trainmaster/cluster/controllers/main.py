@@ -14,6 +14,7 @@ from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.controllers.inventory import Inventory
 from trainmaster.cluster.controllers.kinds import Kinds
+from trainmaster.cluster.controllers.workloads import main as workloads
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
@@ -33,7 +34,7 @@ async def run(client: Client, clock: Clock, *, authority: bytes, api: Api | None
     kinds = Kinds(client, clock)
     parts: dict[str, Work] = {
         "kinds": kinds.run,
-        "garbage-collector, namespaces, quotas": lambda: _over_everything(client, clock, kinds),
+        "garbage-collector, namespaces, quotas, workloads": lambda: _over_everything(client, clock, kinds),
         "everywhere": lambda: everywhere.run(client, clock, authority),
         "event-expiry": lambda: expiry.run(client, clock),
         "endpoints": lambda: endpoints.run(client, clock, kinds),
@@ -62,4 +63,5 @@ async def _over_everything(client: Client, clock: Clock, kinds: Kinds) -> None:
         group.create_task(collector.run())
         group.create_task(namespaces.run(client, clock, inventory))
         group.create_task(quotas.run(client, clock, inventory))
+        group.create_task(workloads.run(client, clock, inventory))
         group.create_task(inventory.run())

@@ -26,6 +26,8 @@ QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 BURST = timedelta(milliseconds=100)
 # Time alone changes something too: a pod that should be gone is not counted. Kubernetes counts as often.
 AGAIN = timedelta(minutes=5)
+# A status that somebody else wrote may stand for a while, so that he can read it; Kubernetes leaves it for minutes.
+PUT_RIGHT = timedelta(seconds=5)
 PAGE = 500
 IN_NAMESPACE = "namespace"
 
@@ -61,6 +63,8 @@ class Counter:
     def _quota_changed(self, before: Object | None, after: Object | None) -> None:
         if after is not None and (before is None or _hard(before) != _hard(after) or _is_uncounted(after)):
             self.controller.queue.add(key_of(after))
+        elif after is not None and after["status"].get("hard") != _hard(after):
+            self.controller.queue.add_at(key_of(after), self._clock.now() + PUT_RIGHT)
 
     def _something_changed(self, before: Item | None, after: Item | None) -> None:
         item = after or before

@@ -80,6 +80,20 @@ async def test_a_changed_limit_is_in_force_soon(cluster: Cluster, client: Client
             await client.create(CONFIG_MAPS, config_map("m"))
 
 
+async def test_a_status_that_somebody_else_wrote_is_put_right(
+    cluster: Cluster, client: Client, clock: VirtualClock
+) -> None:
+    await client.create(QUOTAS, quota(configmaps="5"))
+    async with at_work(counting(cluster.client(), clock)):
+        await clock.advance(seconds=1)
+        await client.patch(QUOTAS, "q", "default", {"status": {"hard": {"configmaps": "9"}}}, subresource="status")
+        await clock.advance(seconds=1)
+        stands = (await status(client))["hard"]
+        await clock.advance(seconds=10)
+
+        assert ({"configmaps": "9"}, {"configmaps": "5"}) == (stands, (await status(client))["hard"])
+
+
 async def test_custom_kinds_are_counted(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
     widgets = Resource("example.com", "v1", "widgets", "Widget")
     await client.create(DEFINITIONS, definition("widgets"))

@@ -3,7 +3,7 @@
 import pytest
 
 from trainmaster.api.meta import Object, being_deleted, name_of
-from trainmaster.operator.recent import PATIENCE, Recent
+from trainmaster.runtime.recent import PATIENCE, Recent
 from trainmaster.testing.builders import pod
 from trainmaster.testing.clock import VirtualClock
 

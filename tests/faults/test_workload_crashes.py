@@ -1,0 +1,78 @@
+"""Die after any write, start again, arrive at the same end: the controllers of workloads.
+
+The writes are those of a clean run. Events are left out: they are courtesy, and dying after one is dying after the
+write before it.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.unit.cluster.controllers.workloads.scene import Scene, scene, workload
+from tests.unit.cluster.controllers.workloads.test_deployments import patch, revisions, set_image
+
+from trainmaster.api.meta import Object
+from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS
+from trainmaster.cluster.controllers.workloads.replica_sets import REPLICA_SETS
+
+pytestmark = pytest.mark.faults
+
+Story = Callable[[Scene], Awaitable[Object]]
+
+
+async def picture(it: Scene) -> Object:
+    status = (await it.client.get(DEPLOYMENTS, "web", "default"))["status"]
+    said = sorted((each["type"], each["status"], each["reason"], each["message"]) for each in status.pop("conditions"))
+    pods = sorted(pod["spec"]["containers"][0]["image"] for pod in await it.pods())
+    return {"sets": await revisions(it), "pods": pods, "status": status, "said": said}
+
+
+async def replica_set(it: Scene) -> Object:
+    await it.client.create(REPLICA_SETS, workload("ReplicaSet", replicas=3))
+    await it.run(2)
+    await it.client.patch(REPLICA_SETS, "web", "default", {"spec": {"replicas": 1}})
+    await it.run(3)
+    return {"pods": len(await it.pods()), "status": (await it.client.get(REPLICA_SETS, "web", "default"))["status"]}
+
+
+async def rollout(it: Scene) -> Object:
+    await it.client.create(DEPLOYMENTS, workload("Deployment", replicas=2))
+    await it.run(2)
+    await set_image(it, "i:2")
+    await it.run(5)
+    return await picture(it)
+
+
+async def recreation(it: Scene) -> Object:
+    spec: Object = {"replicas": 2, "strategy": {"type": "Recreate"}, "revisionHistoryLimit": 0}
+    await it.client.create(DEPLOYMENTS, workload("Deployment", **spec))
+    await it.run(2)
+    await set_image(it, "i:2")
+    await it.run(4)
+    return await picture(it)
+
+
+async def resize(it: Scene) -> Object:
+    await it.client.create(DEPLOYMENTS, workload("Deployment", replicas=3))
+    await it.run(2)
+    await patch(it, replicas=1)
+    await it.run(3)
+    return await picture(it)
+
+
+@pytest.mark.parametrize("story", [
+    pytest.param(replica_set, id="a replica set grows and shrinks"),
+    pytest.param(rollout, id="a deployment is rolled out"),
+    pytest.param(recreation, id="a deployment is recreated"),
+    pytest.param(resize, id="a deployment is scaled"),
+])
+async def test_dying_after_any_write_ends_in_the_same_state(story: Story) -> None:
+    async def told(dies_after: int | None) -> tuple[list[str], Object]:
+        async with scene() as it:
+            it.begin(dies_after)
+            end = await story(it)
+            return [str(write) for write in it.writes], end
+
+    writes, clean = await told(None)
+    for number, write in enumerate(writes, start=1):
+        if "/events" not in write:
+            assert clean == (await told(number))[1], f"died after write {number}: {write}"
