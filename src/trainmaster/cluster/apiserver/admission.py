@@ -38,10 +38,18 @@ class Admission:
         self._addresses = services.Addresses(map(_address, stored))
         self._ports = services.NodePorts(port for service in stored for port in services.node_ports(service))
 
+    async def housed(self, kind: Kind, thing: Object) -> None:
+        """Raises Failure 403 or 404 when the namespace of a new object is not there, or is ending.
+
+        A refusal is told when the state it speaks of is durable; nothing is awaited otherwise. A namespace that is
+        still on its way will do: what is written after it is durable only if it is.
+        """
+        while kind.resource.namespaced and (refusal := self._homeless(kind, thing)) is not None:
+            if await self._store.durable(f"/core/namespaces/{thing['metadata']['namespace']}"):
+                raise refusal
+
     def creating(self, kind: Kind, thing: Object, now: datetime) -> None:
-        """Raises Failure 403, 404 or 422."""
-        if kind.resource.namespaced:
-            self._check_namespace(kind, thing)
+        """Raises Failure 403, 405 or 422."""
         definition = self._catalog.definition_of(kind)
         if definition is not None and definition["metadata"].get("deletionTimestamp"):
             raise failures.Failure(405, "MethodNotAllowed",
@@ -108,16 +116,17 @@ class Admission:
             self._addresses.release(_address(thing))
             self._ports.release(services.node_ports(thing))
 
-    def _check_namespace(self, kind: Kind, thing: Object) -> None:
+    def _homeless(self, kind: Kind, thing: Object) -> failures.Failure | None:
         name = thing["metadata"]["namespace"]
         record = self._store.latest(f"/core/namespaces/{name}")
         if record is None:
-            raise failures.not_found(NAMESPACES, name)
+            return failures.not_found(NAMESPACES, name)
         # Parsing every namespace on every creation would cost more than the creation: look only when it may be ending.
         if b'"deletionTimestamp"' in record.value and orjson.loads(record.value)["metadata"].get("deletionTimestamp"):
             why = f"unable to create new content in namespace {name} because it is being terminated"
             cause = Cause("metadata.namespace", "NamespaceTerminating", f"namespace {name} is being terminated")
-            raise failures.forbidden(kind.resource, thing["metadata"]["name"], why, [cause])
+            return failures.forbidden(kind.resource, thing["metadata"]["name"], why, [cause])
+        return None
 
     def _give_address(self, kind: Kind, service: Object) -> None:
         spec = service["spec"]

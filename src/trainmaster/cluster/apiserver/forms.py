@@ -1,16 +1,25 @@
-"""Stored bytes in the form a client asked for: plain JSON without parsing, or a table, or metadata alone, or YAML."""
+"""Stored bytes in the form a client asked for: plain JSON without parsing, or a table, or metadata alone, or YAML.
 
-from collections.abc import Sequence
+A list is made in pieces that take the loop a few milliseconds each, so that nobody waits long behind a long one, and a
+long one is never in memory as a whole.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import orjson
 import yaml
 
-from trainmaster.api.meta import Object
+from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import tables
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.negotiation import YAML, Form, Shape
+
+# What one piece of a list holds at most: bytes where they are only passed on, objects where they are parsed.
+PIECE_BYTES = 256 * 1024
+PIECE_OBJECTS = 50
+PIECE_OBJECTS_YAML = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +53,64 @@ def one(kind: Kind, value: bytes, form: Form, now: datetime, include: str = "") 
     return encoded(orjson.dumps(found), form)
 
 
-def many(kind: Kind, page: Listing, form: Form, now: datetime, include: str = "") -> bytes:
-    """A list of objects."""
-    if form.shape is Shape.OBJECT:
-        head: Object = {"kind": kind.list_kind, "apiVersion": kind.resource.api_version, "metadata": page.metadata()}
-        items = b",".join([kind.item(value) for value in page.items])
-        return encoded(b"".join((orjson.dumps(head)[:-1], b',"items":[', items, b"]}")), form)
-    things = [orjson.loads(kind.present(value)) for value in page.items]
+def many(kind: Kind, page: Listing, form: Form, now: datetime, include: str = "") -> Iterator[bytes]:
+    """A list of objects, piece by piece."""
     if form.shape is Shape.TABLE:
-        found = tables.table(kind, things, now, include=include or "Metadata", version=form.version,
-                             listing=page.metadata())
-    else:
-        found = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}",
-                 "metadata": page.metadata(), "items": [tables.partial(thing, form.version) for thing in things]}
-    return encoded(orjson.dumps(found), form)
+        document = tables.table(kind, [], now, version=form.version, listing=page.metadata())
+        del document["rows"]
+        return _sliced(document, "rows", page.items, form, lambda values: tables.table(
+            kind, _parsed(kind, values), now, include=include or "Metadata", version=form.version)["rows"])
+    if form.shape is not Shape.OBJECT:
+        document = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}",
+                    "metadata": page.metadata()}
+        return _sliced(document, "items", page.items, form, lambda values: [
+            tables.partial(thing, form.version) for thing in _parsed(kind, values)])
+    document = {"kind": kind.list_kind, "apiVersion": kind.resource.api_version, "metadata": page.metadata()}
+    if form.media == YAML:
+        return _sliced(document, "items", page.items, form, lambda values: [
+            orjson.loads(kind.item(value)) for value in values])
+    return _passed_on(document, kind, page.items)
+
+
+def _passed_on(document: Object, kind: Kind, values: Sequence[bytes]) -> Iterator[bytes]:
+    """The list of stored bytes that nobody has to look into."""
+    begun, size = [orjson.dumps(document)[:-1] + b',"items":['], 0
+    for index, value in enumerate(values):
+        if size >= PIECE_BYTES:
+            yield b"".join(begun)
+            begun, size = [], 0
+        if index:
+            begun.append(b",")
+        begun.append(kind.item(value))
+        size += len(value)
+    yield b"".join((*begun, b"]}"))
+
+
+def _sliced(document: Object, field: str, values: Sequence[bytes], form: Form,
+            shown: Callable[[Sequence[bytes]], list[Object]]) -> Iterator[bytes]:
+    """A document whose last field is the list of what `shown` makes of the values."""
+    step = PIECE_OBJECTS_YAML if form.media == YAML else PIECE_OBJECTS
+    slices = (shown(values[start:start + step]) for start in range(0, len(values), step))
+    if form.media == YAML:
+        yield _yaml(document if values else {**document, field: []}) + (f"{field}:\n".encode() if values else b"")
+        yield from map(_yaml, slices)
+        return
+    yield b"".join((orjson.dumps(document)[:-1], b',"', field.encode(), b'":['))
+    for index, things in enumerate(slices):
+        yield (b"," if index else b"") + orjson.dumps(things)[1:-1]
+    yield b"]}"
+
+
+def _parsed(kind: Kind, values: Sequence[bytes]) -> list[Object]:
+    return [orjson.loads(kind.present(value)) for value in values]
 
 
 def encoded(document: bytes, form: Form) -> bytes:
-    if form.media != YAML:
-        return document
-    dumped: str = yaml.dump(orjson.loads(document), Dumper=_DUMPER, sort_keys=False, default_flow_style=False)
+    return document if form.media != YAML else _yaml(orjson.loads(document))
+
+
+def _yaml(value: Json) -> bytes:
+    dumped: str = yaml.dump(value, Dumper=_DUMPER, sort_keys=False, default_flow_style=False)
     return dumped.encode()
 
 

@@ -1,7 +1,13 @@
-"""Reading many objects: selectors, pages over one snapshot, and what a resourceVersion in a list means."""
+"""Reading many objects: selectors, pages over one snapshot, and what a resourceVersion in a list means.
 
+What a list is made of is taken from the store at one moment; a selector is then asked about it a few objects at a time,
+so that others have their turns.
+"""
+
+import asyncio
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -13,8 +19,8 @@ from trainmaster.cluster.apiserver.routing import Query
 from trainmaster.cluster.apiserver.selectors import Selector
 from trainmaster.cluster.store import Ahead, Compacted, Record, Store
 
-# Objects looked at per step while a selector is searched for the next page.
-STEP = 500
+# Objects that a selector is asked about before others have a turn.
+STEP = 200
 LONGEST_TOKEN = 4096
 
 _TOO_OLD = (
@@ -49,7 +55,7 @@ def token(text: str) -> Token:
     return Token(revision, after)
 
 
-def read(store: Store, kind: Kind, namespace: str, selector: Selector, query: Query) -> Listing:
+async def read(store: Store, kind: Kind, namespace: str, selector: Selector, query: Query) -> Listing:
     """One page. Raises Failure 400, 410, 422 or 504."""
     limit = query.number("limit") or 0
     going_on = token(query.text("continue")) if query.text("continue") else None
@@ -57,12 +63,12 @@ def read(store: Store, kind: Kind, namespace: str, selector: Selector, query: Qu
     name, rest = selector.without_name()
     if name and not at and going_on is None and (namespace or not kind.resource.namespaced):
         record = store.get(kind.key(namespace, name))
-        found = [record.value] if record is not None and _matches(rest, record) else []
+        found = [record.value] if record is not None and rest.selects(record.value) else []
         return Listing(found, store.revision)
     prefix = kind.under(namespace)
     revision = at or store.revision
     try:
-        return _page(store, prefix, selector, limit, revision, at, prefix + going_on.after if going_on else "")
+        return await _page(store, prefix, selector, limit, revision, at, prefix + going_on.after if going_on else "")
     except Compacted as error:
         if going_on is not None:
             raise failures.expired(_TOO_OLD, more=str(Token(-1, going_on.after))) from error
@@ -71,27 +77,29 @@ def read(store: Store, kind: Kind, namespace: str, selector: Selector, query: Qu
         raise failures.ahead_of_time(at, store.revision) from error
 
 
-def _page(store: Store, prefix: str, selector: Selector, limit: int, revision: int, at: int, after: str) -> Listing:
-    if not limit:
-        all_of_it = store.scan(prefix, after=after, at=at)
-        return Listing([each.value for each in all_of_it if _matches(selector, each)], revision)
+async def _page(store: Store, prefix: str, selector: Selector, limit: int, revision: int, at: int,
+                after: str) -> Listing:
+    # One more than wanted says whether there is a next page. A selector may have to look at everything.
+    there = store.scan(prefix, after=after, at=at, limit=0 if selector or not limit else limit + 1)
+    left = None if selector or not limit else store.count(prefix, after=after, at=at) - limit
+    found = await _selected(there, selector, limit) if selector else there
+    if not limit or len(found) <= limit:
+        return Listing([each.value for each in found], revision)
+    kept = found[:limit]
+    more = str(Token(revision, kept[-1].key.removeprefix(prefix)))
+    return Listing([each.value for each in kept], revision, more, left)
+
+
+async def _selected(there: Sequence[Record], selector: Selector, limit: int) -> list[Record]:
+    """Those that the selector holds for; one more than the limit, if there are so many."""
     found: list[Record] = []
-    while True:
-        # One more than wanted says whether there is a next page.
-        step = store.scan(prefix, after=after, at=at, limit=STEP if selector else limit + 1)
-        found += [each for each in step if _matches(selector, each)]
-        if len(found) > limit:
-            kept = found[:limit]
-            left = None if selector else store.count(prefix, after=kept[-1].key, at=at)
-            more = str(Token(revision, kept[-1].key.removeprefix(prefix)))
-            return Listing([each.value for each in kept], revision, more, left)
-        if len(step) < (STEP if selector else limit + 1):
-            return Listing([each.value for each in found], revision)
-        after = step[-1].key
-
-
-def _matches(selector: Selector, record: Record) -> bool:
-    return not selector or selector.holds(orjson.loads(record.value))
+    for start in range(0, len(there), STEP):
+        if start:
+            await asyncio.sleep(0)
+        found += [each for each in there[start:start + STEP] if selector.selects(each.value)]
+        if limit and len(found) > limit:
+            return found[:limit + 1]
+    return found
 
 
 def _moment(store: Store, query: Query, going_on: Token | None, limit: int) -> int:

@@ -9,7 +9,7 @@ not be cancelled half-way, and whoever calls these shields them (`server`).
 import asyncio
 import secrets
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -29,7 +29,10 @@ from trainmaster.cluster.apiserver.watches import Watches
 from trainmaster.cluster.store import Closed, Create, Record, Refused, Stale, Store, Update
 from trainmaster.runtime.clock import Clock
 
-ATTEMPTS = 8
+# Seconds for which a write that was decided on a state that changed meanwhile is decided anew. Whenever one loses,
+# another has won, so all of them come to their end; what takes longer than this has a client that is gone.
+PATIENCE = 20.0
+NAMES = 8                                 # generated ones that are tried
 # Deletions of a collection that are under way at once: enough to share a disk flush.
 TOGETHER = 64
 # Writes that say what happened to an object, and are nobody's wish for it.
@@ -71,6 +74,7 @@ class Resources:
         made = lifecycle.created(kind, thing, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
         self._record(kind, None, made, sent, "", options, apart)
         key = kind.key(namespace, name)
+        await self._admission.housed(kind, made)
         self._admission.creating(kind, made, self._clock.now())
         if options.dry_run:
             self._admission.failed(kind, made)
@@ -92,7 +96,7 @@ class Resources:
                      options: Options, *, conditional: bool = False) -> Written:
         """Replace an object, or the `part` of it, by what `edit` makes of the newest state."""
         key = kind.key(namespace, name)
-        for _ in range(ATTEMPTS):
+        for _ in self._tries():
             record = await self._latest(kind, key, name)
             try:
                 old, result, warnings = self._amended(kind, record, part, edit, options, conditional=conditional)
@@ -124,7 +128,7 @@ class Resources:
 
     async def _charged(self, kind: Kind, thing: Object, old: Object | None, step: Create | Update) -> Record:
         """Store an object together with what it takes from the quotas of its namespace. Raises Failure 403, Stale."""
-        for _ in range(ATTEMPTS):
+        for _ in self._tries():
             try:
                 return (await self._store.transact(step, *await self._charging.steps(kind, thing, old)))[0]
             except Stale as error:
@@ -171,7 +175,7 @@ class Resources:
     async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Written:
         key = kind.key(namespace, name)
         self._admission.deleting(kind, name)
-        for _ in range(ATTEMPTS):
+        for _ in self._tries():
             record = await self._latest(kind, key, name)
             old = orjson.loads(kind.present(record.value))
             try:
@@ -199,10 +203,9 @@ class Resources:
 
     async def delete_all(self, kind: Kind, found: Sequence[bytes], options: DeleteOptions) -> None:
         """Delete what a list found; what is gone meanwhile is as good as deleted."""
-        places = [orjson.loads(value)["metadata"] for value in found]
-        for start in range(0, len(places), TOGETHER):
+        for start in range(0, len(found), TOGETHER):
             async with asyncio.TaskGroup() as group:
-                for meta in places[start:start + TOGETHER]:
+                for meta in [orjson.loads(value)["metadata"] for value in found[start:start + TOGETHER]]:
                     group.create_task(self._delete_quietly(kind, meta.get("namespace", ""), meta["name"], options))
 
     async def clear(self, definition: Object) -> None:
@@ -268,11 +271,18 @@ class Resources:
         """A free name with the wanted beginning, or "" when none was asked for."""
         prefix = str(thing["metadata"].get("generateName") or "")[:lifecycle.LONGEST_PREFIX]
         name = ""
-        for _ in range(ATTEMPTS if prefix else 0):
+        for _ in range(NAMES if prefix else 0):
             name = prefix + "".join(secrets.choice(lifecycle.SUFFIX_SIGNS) for _ in range(lifecycle.SUFFIX_LENGTH))
             if self._store.latest(kind.key(namespace, name)) is None:
                 break
         return name
+
+    def _tries(self) -> Iterator[None]:
+        """As often as it makes sense to try again, at least once."""
+        ends = self._clock.monotonic() + PATIENCE
+        yield
+        while self._clock.monotonic() < ends:
+            yield
 
     def _stored(self, kind: Kind, thing: Object) -> None:
         """A write is durable: what else must know."""

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import orjson
+
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import failures, names
 
@@ -72,6 +74,15 @@ class Selector:
         found = (thing.get("metadata") or {}).get("labels") or {}
         return all(term.holds(found) for term in self.labels) and all(term.holds(thing) for term in self.fields)
 
+    def selects(self, value: bytes) -> bool:
+        """The same for an object in stored form. Most of what is not selected shows so without being parsed."""
+        if not self:
+            return True
+        for wanted in _words(self):
+            if not any(word in value for word in wanted):
+                return False
+        return self.holds(orjson.loads(value))
+
     def renamed(self, names: Mapping[str, str]) -> "Selector":
         """The same for objects whose fields are called otherwise."""
         return Selector(self.labels, tuple(Term(names.get(term.field, term.field), term.value, term.equal)
@@ -87,6 +98,22 @@ class Selector:
 
 
 EVERYTHING = Selector()
+
+
+@lru_cache(maxsize=512)
+def _words(selector: Selector) -> tuple[tuple[bytes, ...], ...]:
+    """What stands in the JSON of everything that is selected: of each of these one."""
+    found: list[tuple[bytes, ...]] = [
+        (_json(term.key),) for term in selector.labels if term.operator not in {"notin", "absent"}]
+    found += [tuple(map(_json, term.values)) for term in selector.labels if term.operator == "in"]
+    found += [(_json(term.value),) for term in selector.fields
+              if term.equal and term.value and term.field not in _SHORTCUTS]
+    return tuple(found)
+
+
+def _json(text: str) -> bytes:
+    """Text as it stands in JSON, without the quotes: numbers and truth values are selected by their text too."""
+    return orjson.dumps(text)[1:-1]
 
 
 def selector(labels: str, fields: str, selectable: Sequence[str] = ()) -> Selector:

@@ -41,7 +41,7 @@ from trainmaster.cluster.apiserver.patching import Patch
 from trainmaster.cluster.apiserver.resources import Resources, Written
 from trainmaster.cluster.apiserver.routing import Place, Query
 from trainmaster.cluster.apiserver.selectors import Selector, selector
-from trainmaster.cluster.apiserver.streaming import Streaming
+from trainmaster.cluster.apiserver.streaming import Streaming, in_pieces
 from trainmaster.cluster.apiserver.traffic import Traffic
 from trainmaster.cluster.apiserver.watches import Watches, wanted
 from trainmaster.cluster.store import Closed, Refused, Store
@@ -186,7 +186,7 @@ class ApiServer:
         if call.verb == "create" and where.name:
             raise failures.method_not_allowed()
         if call.verb in {"get", "list", "watch"}:
-            return self._read(call)
+            return await self._listed(call) if call.verb == "list" else self._read(call)
         return await self._shielded(self._write(call))
 
     def _metrics(self) -> Response:
@@ -217,11 +217,30 @@ class ApiServer:
         now, include = self._clock.now(), call.query.text("includeObject")
         if call.verb == "watch":
             return self._watches.open(wanted(call.kind, place.namespace, place.name, call.selector(), form, call.query))
-        if call.verb == "get":
-            value = self._resources.get(call.kind, place.namespace, place.name)
-            return self._said(call, 200, forms.one(call.kind, value, form, now, include), form)
-        page = lists.read(self._store, call.kind, place.namespace, call.selector(), call.query)
-        return self._said(call, 200, forms.many(call.kind, page, form, now, include), form)
+        value = self._resources.get(call.kind, place.namespace, place.name)
+        return self._said(call, 200, forms.one(call.kind, value, form, now, include), form)
+
+    async def _listed(self, call: Call) -> Answer:
+        form = call.form
+        page = await lists.read(self._store, call.kind, call.place.namespace, call.selector(), call.query)
+        return await self._many(call, page, form)
+
+    async def _many(self, call: Call, page: Listing, form: negotiation.Form) -> Answer:
+        """A list; a long one as a stream, whose pieces are made as they are read."""
+        pieces = forms.many(call.kind, page, form, self._clock.now(), call.query.text("includeObject"))
+        begun: list[bytes] = []
+        size = 0
+        for piece in pieces:
+            if begun:
+                await asyncio.sleep(0)
+            begun.append(piece)
+            size += len(piece)
+            if size >= forms.PIECE_BYTES:
+                headers = {"Content-Type": form.media}
+                if call.kind.warning:
+                    headers["Warning"] = _warning(call.kind.warning)
+                return in_pieces(200, headers, begun, pieces)
+        return self._said(call, 200, b"".join(begun), form)
 
     async def _write(self, call: Call) -> Answer:
         kind, place, form = call.kind, call.place, call.form
@@ -239,10 +258,9 @@ class ApiServer:
                 uid = orjson.loads(written.value)["metadata"]["uid"]
                 return _json(200, failures.success(kind.resource, place.name, uid))
             return self._object(call, 200, written, form)
-        page = lists.read(self._store, kind, place.namespace, call.selector(), Query(()))
+        page = await lists.read(self._store, kind, place.namespace, call.selector(), Query(()))
         await self._resources.delete_all(kind, page.items, deletion)
-        return self._said(call, 200, forms.many(kind, Listing(page.items, self._store.revision), form,
-                                                self._clock.now()), form)
+        return await self._many(call, Listing(page.items, self._store.revision), form)
 
     async def _change(self, call: Call, part: str) -> Written:
         kind, place = call.kind, call.place

@@ -1,6 +1,7 @@
 """An answer that comes in pieces: what the server hands out for a watch, a log that is followed, a long list."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -36,3 +37,19 @@ class Streaming:
         await self._finish()
         with suppress(RuntimeError):          # somebody is reading it right now: it ends by itself
             await self._body.aclose()
+
+
+def in_pieces(status: int, headers: Mapping[str, str], begun: list[bytes], rest: Iterable[bytes]) -> Streaming:
+    """An answer whose end is made while its beginning is read, with a turn for others after each piece."""
+
+    async def body() -> AsyncGenerator[bytes, None]:
+        yield b"".join(begun)
+        begun.clear()
+        for piece in rest:
+            await asyncio.sleep(0)
+            yield piece
+
+    async def finish() -> None:
+        """Nothing feeds it but what it holds."""
+
+    return Streaming(status, headers, body(), finish)

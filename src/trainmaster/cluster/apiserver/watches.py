@@ -161,7 +161,7 @@ class _Presented:
         """What is there first, in pieces."""
         for start in range(0, len(there), PIECE):
             yield b"".join([self._line(b"ADDED", record.value) for record in there[start:start + PIECE]
-                            if self._named(record.key) and self._selected(record.value)])
+                            if self._named(record.key) and self._wish.selector.selects(record.value)])
         if self._wish.initial_end:
             yield self.bookmark(revision, {INITIAL_END: "true"})
 

@@ -1,7 +1,14 @@
 """Lists: selectors, pages over one snapshot, and what a resourceVersion means."""
 
+import asyncio
+from urllib.parse import parse_qsl
+
 import pytest
-from tests.unit.cluster.apiserver.api import MAPS, PODS, Api, config_map, pod
+import yaml
+from tests.unit.cluster.apiserver.api import MAPS, PODS, TABLE, Api, config_map, pod, serving
+
+from trainmaster.cluster.apiserver import lists
+from trainmaster.kube.transport import Request
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +119,70 @@ async def test_pods_are_found_by_node_and_phase(api: Api) -> None:
     query = "fieldSelector=spec.nodeName%3Dn%2Cstatus.phase%21%3DFailed%2Cstatus.phase%21%3DSucceeded"
 
     assert ["p"] == (await api.get("/api/v1/pods", query)).names
+
+
+LARGE = 30_000      # bytes of padding, so that a few objects are a long list
+FORMS = {
+    "json": "application/json",
+    "yaml": "application/yaml",
+    "table": TABLE,
+    "metadata": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+    "metadata in yaml": "application/yaml;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+}
+
+
+@pytest.mark.parametrize("accept", [pytest.param(accept, id=name) for name, accept in FORMS.items()])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 120])
+async def test_a_list_in_pieces_is_the_list(accept: str, count: int) -> None:
+    async with serving() as api:
+        for index in range(count):
+            await api.made(MAPS, config_map(f"m-{index:03}"))
+        answer = await api.get(MAPS, accept=accept)
+
+    found = yaml.safe_load(answer.body)
+    said = [row["cells"][0] for row in found["rows"]] if "rows" in found else [
+        item["metadata"]["name"] for item in found["items"]]
+    assert [f"m-{index:03}" for index in range(count)] == said
+    assert {"kind", "apiVersion", "metadata"} < found.keys()
+
+
+@pytest.mark.parametrize("query", [
+    pytest.param("", id="passed on as it is stored"),
+    pytest.param("labelSelector=even%3Dyes", id="searched"),
+])
+async def test_nobody_waits_for_the_end_of_a_long_list(api: Api, query: str) -> None:
+    for index in range(60):
+        await api.made(MAPS, config_map(f"m-{index:02}", {"even": "yes"}, padding="x" * LARGE))
+    whole = await api.get(MAPS, query)
+    stream = await api.transport.open(Request("GET", MAPS, parse_qsl(query), {"accept": "application/json"}))
+    pieces, answered = [], []
+    async for piece in stream.chunks():
+        pieces.append(piece)
+        other = asyncio.ensure_future(api.get(f"{MAPS}/a"))
+        await asyncio.sleep(0)
+        await api.patch(f"{MAPS}/m-59", {"data": {"padding": str(len(pieces))}})
+        answered.append((await other).code)
+    await stream.close()
+
+    assert len(pieces) > 3
+    assert [200] * len(pieces) == answered
+    assert whole.body == b"".join(pieces), "what is changed meanwhile is not in it"
+
+
+async def test_searching_gives_others_their_turns(api: Api) -> None:
+    for index in range(2 * lists.STEP):
+        await api.made(MAPS, config_map(f"m-{index:03}"))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.ensure_future(count())
+    await asyncio.sleep(0)
+    before = turns
+    assert ["a", "c", "e"] == (await api.get(MAPS, "labelSelector=even%3Dyes")).names
+    assert turns - before >= 2
+    other.cancel()

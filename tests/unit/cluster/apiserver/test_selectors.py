@@ -1,9 +1,13 @@
 """Selectors as functions."""
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver.failures import Failure
-from trainmaster.cluster.apiserver.selectors import parse_fields, parse_labels, selector
+from trainmaster.cluster.apiserver.selectors import Requirement, Selector, Term, parse_fields, parse_labels, selector
 
 LABELS = {"app": "x", "tier": "back", "example.com/n": "5"}
 THING = {"metadata": {"name": "p", "namespace": "ns", "labels": LABELS}, "spec": {"unschedulable": True, "n": 3}}
@@ -51,3 +55,22 @@ def test_long_nonsense_is_refused_quickly() -> None:
         parse_labels("a" * 30_000 + "!")
     with pytest.raises(Failure):
         parse_labels("a in (" + "x," * 10_000)
+
+
+TEXTS = st.sampled_from(["", "a", "b", "app", "x.y/app", "1", "true", 'say "a"', "ä"])
+OBJECTS = st.fixed_dictionaries({
+    "metadata": st.fixed_dictionaries({"name": TEXTS}, optional={
+        "labels": st.dictionaries(st.sampled_from(["a", "app", "x.y/app"]), st.sampled_from(["", "a", "b", "1"]))}),
+    "spec": st.fixed_dictionaries({}, optional={"nodeName": TEXTS, "n": st.sampled_from([1, True, False, None])}),
+})
+REQUIREMENTS = st.builds(
+    Requirement, st.sampled_from(["a", "app", "x.y/app"]), st.sampled_from(["in", "notin", "exists", "absent", "gt"]),
+    st.frozensets(st.sampled_from(["", "a", "b", "1"]), min_size=1))
+TERMS = st.builds(Term, st.sampled_from(["metadata.name", "spec.nodeName", "spec.n", "spec.hostNetwork"]), TEXTS,
+                  st.booleans())
+
+
+@given(st.builds(Selector, st.lists(REQUIREMENTS, max_size=2).map(tuple), st.lists(TERMS, max_size=2).map(tuple)),
+       OBJECTS)
+def test_what_is_told_apart_unparsed_is_what_the_selector_says(chosen: Selector, thing: Object) -> None:
+    assert chosen.holds(thing) == chosen.selects(orjson.dumps(thing))
