@@ -12,9 +12,14 @@ from trainmaster.api.meta import Object, Resource, controller_of, name_of, names
 from trainmaster.engine.actions import Action, CreatePod, CreateService, DeleteJob, DeletePod, DeleteService, Event
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound, is_transient
+from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.observe import Children
 from trainmaster.runtime.log import logger
+from trainmaster.runtime.outbox import Outbox
 from trainmaster.runtime.recorder import Recorder
+
+CREATIONS = {PODS: "created_pods_total", SERVICES: "succeeded_service_creation_total"}
+FAILED_CREATIONS = {PODS: "failed_pods_total", SERVICES: "failed_service_creation_total"}
 
 log = logger("operator")
 
@@ -30,10 +35,16 @@ class Undone(Conflict):
 class Hands:
     """Does what plans ask for, on behalf of one kind of job."""
 
-    def __init__(self, client: Client, recorder: Recorder, children: Children, at_once: int) -> None:
+    def __init__(
+        self, framework: str, client: Client, recorder: Recorder, outbox: Outbox, children: Children, metrics: Metrics,
+        at_once: int,
+    ) -> None:
+        self._framework = framework
         self._client = client
         self._recorder = recorder
+        self._outbox = outbox
         self._children = children
+        self._metrics = metrics
         self._at_once = at_once
 
     async def apply(self, actions: Sequence[Action], job: Object, resource: Resource) -> KubeError | None:
@@ -90,9 +101,11 @@ class Hands:
                 recent.made(await self._ours(resource, manifest, job, taken))
                 return None
         except KubeError as problem:
+            self._metrics.count(FAILED_CREATIONS[resource])
             await self._failed(f"FailedCreate{resource.kind}", f"Error creating: {problem}", job, problem)
             return problem
         recent.made(made)
+        self._metrics.count(CREATIONS[resource])
         word = resource.kind.lower()
         log.info(f"{word} created", job=f"{namespace_of(job)}/{name_of(job)}", name=name_of(made))
         await self.tell(job, Event("Normal", f"SuccessfulCreate{resource.kind}", f"Created {word}: {name_of(made)}"))
@@ -125,9 +138,12 @@ class Hands:
             await self._failed(f"Failed{reason}", f"Error deleting: {problem}", job, problem)
             return problem
         if resource is PODS:
+            self._metrics.count("deleted_pods_total")
             self._children.recent_pods.deleted(uid)
         elif resource is SERVICES:
             self._children.recent_services.deleted(uid)
+        else:
+            self._metrics.count("training_operator_jobs_deleted_total", namespace_of(job), self._framework)
         word = resource.kind.lower() if resource in (PODS, SERVICES) else "job"
         log.info(f"{word} deleted", job=f"{namespace_of(job)}/{name_of(job)}", name=name)
         await self.tell(job, Event("Normal", f"Successful{reason}", f"Deleted {word}: {name}"))
@@ -140,4 +156,5 @@ class Hands:
             await self.tell(job, Event("Warning", reason, message))
 
     async def tell(self, job: Object, event: Event) -> None:
-        await self._recorder.event(job, event.type, event.reason, event.message)
+        """In the background: nobody waits for a courtesy."""
+        await self._outbox.put(self._recorder, job, event.type, event.reason, event.message)

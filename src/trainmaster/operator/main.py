@@ -1,7 +1,7 @@
 """Wires the operator and runs it until it is told to stop. Installs nothing: it expects the definitions to be there."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from trainmaster.api.core import PODS, SERVICES
@@ -11,12 +11,14 @@ from trainmaster.frameworks.framework import Framework
 from trainmaster.frameworks.registry import FRAMEWORKS
 from trainmaster.kube.client import Client
 from trainmaster.operator.config import DEFAULTS, Settings
+from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.observe import OWNER, Children, owner_index
 from trainmaster.operator.reconciler import Reconciler
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.controller import Controller
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
+from trainmaster.runtime.outbox import Outbox
 from trainmaster.runtime.recent import Recent
 
 # News about the pods of a job comes in bursts. Waiting so long shows a burst as one change: one status instead of one
@@ -27,10 +29,45 @@ log = logger("operator")
 
 
 async def run(
-    client: Client, clock: Clock, settings: Settings = DEFAULTS, ready: Callable[[], None] = lambda: None
+    client: Client,
+    clock: Clock,
+    settings: Settings = DEFAULTS,
+    ready: Callable[[], None] = lambda: None,
+    *,
+    metrics: Metrics | None = None,
+    stop: asyncio.Event | None = None,
 ) -> None:
-    """Run all jobs of the cluster, or of one namespace, until cancelled. `ready` is called once it is up to date."""
+    """Run all jobs of the cluster, or of one namespace, until cancelled (at once) or `stop` is set (in good order).
+
+    `ready` is called once it is up to date.
+    """
+    metrics = metrics or Metrics()
+    outbox = Outbox(clock)
     frameworks = [known for known in FRAMEWORKS if not settings.kinds or known.kind.kind in settings.kinds]
+    informers, controllers = _wired(client, clock, settings, frameworks, outbox, metrics)
+    _show(metrics, outbox, informers, controllers, settings)
+    async with asyncio.TaskGroup() as group:
+        helping = [group.create_task(informer.run()) for informer in informers]
+        helping.append(group.create_task(outbox.run()))
+        working = [group.create_task(controller.run()) for controller in controllers]
+        following = group.create_task(_synced(informers))
+        stopping = group.create_task((stop or asyncio.Event()).wait())
+        await asyncio.wait((following, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if following.done():
+            log.info("operator runs", kinds=",".join(known.kind.kind for known in frameworks))
+            ready()
+            await stopping
+        following.cancel()
+        for controller in controllers:
+            controller.stop()
+        await _in_good_order(working, outbox, clock, settings.grace)
+        for task in (*working, *helping):
+            task.cancel()
+
+
+def _wired(
+    client: Client, clock: Clock, settings: Settings, frameworks: Sequence[Framework], outbox: Outbox, metrics: Metrics
+) -> tuple[list[Informer], list[Controller[Key]]]:
     # Only what carries our labels: a cluster has many pods, and few of them are ours.
     ours = f"{OPERATOR_NAME} in ({','.join(sorted(known.kind.controller for known in frameworks))})"
     pods, services = (
@@ -41,23 +78,51 @@ async def run(
     informers, controllers = [pods, services], []
     for framework in frameworks:
         jobs = Informer(client, framework.kind.resource, clock=clock, namespace=settings.namespace)
-        reconciler = Reconciler(framework, client, clock, settings, jobs, children)
+        reconciler = Reconciler(framework, client, clock, settings, jobs, children, outbox, metrics)
         controller: Controller[Key] = Controller(
-            framework.kind.controller, reconciler.reconcile, clock=clock, workers=settings.workers,
-            informers=[pods, services, jobs],
+            framework.kind.controller, metrics.measured(framework.kind.controller, reconciler.reconcile), clock=clock,
+            workers=settings.workers, informers=[pods, services, jobs],
         )
         _connect(controller, framework, clock, jobs, (pods, services))
         informers.append(jobs)
         controllers.append(controller)
-    async with asyncio.TaskGroup() as group:
-        for informer in informers:
-            group.create_task(informer.run())
-        for controller in controllers:
-            group.create_task(controller.run())
-        for informer in informers:
-            await informer.synced()
-        log.info("operator runs", kinds=",".join(known.kind.kind for known in frameworks))
-        ready()
+    return informers, controllers
+
+
+def _show(
+    metrics: Metrics, outbox: Outbox, informers: Sequence[Informer], controllers: Sequence[Controller[Key]],
+    settings: Settings,
+) -> None:
+    metrics.show("trainmaster_events_waiting", lambda: len(outbox))
+    for informer in informers:
+        metrics.show("trainmaster_objects", informer.copy.__len__, informer.resource.kind)
+    for controller in controllers:
+        metrics.show("workqueue_depth", controller.queue.__len__, controller.name)
+        metrics.show("controller_runtime_max_concurrent_reconciles", lambda: settings.workers, controller.name)
+
+
+async def _synced(informers: Sequence[Informer]) -> None:
+    for informer in informers:
+        await informer.synced()
+
+
+async def _in_good_order(
+    working: Sequence[asyncio.Task[None]], outbox: Outbox, clock: Clock, seconds: float
+) -> None:
+    """Let what is in hand be done and told, but not for longer than we have."""
+    async def done() -> None:
+        await asyncio.wait(working)
+        await outbox.emptied()
+
+    finishing = asyncio.ensure_future(done())
+    patience = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait((finishing, patience), return_when=asyncio.FIRST_COMPLETED)
+        if not finishing.done():
+            log.warning("stopped before everything was done", events=len(outbox))
+    finally:
+        for task in (finishing, patience):
+            task.cancel()
 
 
 def _connect(

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from datetime import datetime
 
 from trainmaster.api import codec
-from trainmaster.api.meta import Key, Object, name_of, uid_of
+from trainmaster.api.meta import Key, Object, name_of, namespace_of, uid_of
 from trainmaster.api.policy import JobStatus
 from trainmaster.api.validation import Problem, problems
 from trainmaster.engine.actions import Event, Plan
@@ -21,9 +21,11 @@ from trainmaster.kube.errors import NotFound
 from trainmaster.operator import ledger
 from trainmaster.operator.apply import Hands
 from trainmaster.operator.config import Settings
+from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.observe import Children
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
+from trainmaster.runtime.outbox import Outbox
 from trainmaster.runtime.recent import Recent
 from trainmaster.runtime.recorder import Recorder
 
@@ -35,9 +37,11 @@ class Reconciler:
     """Brings jobs of one kind to where they should be."""
 
     def __init__(
-        self, framework: Framework, client: Client, clock: Clock, settings: Settings, jobs: Informer, children: Children
+        self, framework: Framework, client: Client, clock: Clock, settings: Settings, jobs: Informer,
+        children: Children, outbox: Outbox, metrics: Metrics,
     ) -> None:
         self._framework = framework
+        self._metrics = metrics
         self._resource = framework.kind.resource
         self._client = client
         self._clock = clock
@@ -45,7 +49,10 @@ class Reconciler:
         self._jobs = jobs
         self._children = children
         self._recent = Recent(clock)
-        self._hands = Hands(client, Recorder(client, framework.kind.controller, clock), children, settings.at_once)
+        recorder = Recorder(client, framework.kind.controller, clock)
+        self._hands = Hands(
+            framework.kind.container, client, recorder, outbox, children, metrics, settings.at_once
+        )
         self._told: OrderedDict[tuple[str, str, str], None] = OrderedDict()
         jobs.on_change(self._recent.shown)
 
@@ -58,10 +65,10 @@ class Reconciler:
         todo, stored = self._decide(thing)
         try:
             if todo.record is not None and todo.record != stored:
-                thing, stored = await self._write(thing, todo.record)
+                thing, stored = await self._write(thing, stored, todo.record)
             failure = await self._hands.apply(todo.actions, thing, self._resource)
             if todo.status != stored:
-                thing, stored = await self._write(thing, todo.status)
+                thing, stored = await self._write(thing, stored, todo.status)
         except NotFound:
             return None  # deleted while we looked at it
         for event in todo.events:
@@ -85,10 +92,11 @@ class Reconciler:
         texts = [str(problem) for problem in wrong]
         return refused(self._framework.kind, name_of(thing), uid_of(thing), status, texts, now), status
 
-    async def _write(self, thing: Object, status: JobStatus) -> tuple[Object, JobStatus]:
-        stored = await ledger.write(self._client, self._resource, thing, status)
+    async def _write(self, thing: Object, before: JobStatus, after: JobStatus) -> tuple[Object, JobStatus]:
+        stored = await ledger.write(self._client, self._resource, thing, after)
         self._recent.written(stored)
-        return stored, status
+        self._metrics.stored(self._framework.kind.container, namespace_of(thing), before, after)
+        return stored, after
 
     async def _tell(self, thing: Object, event: Event) -> None:
         if event.about:

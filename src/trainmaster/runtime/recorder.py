@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from trainmaster.api.core import EVENTS
@@ -47,33 +48,37 @@ class Recorder:
 
     async def event(self, about: Object, type: str, reason: str, message: str) -> None:  # noqa: A002  the API's word
         """Tell about an object. `type` is Normal or Warning; the words must not differ if the thing does not."""
+        try:
+            await self.tell(about, type, reason, message, self._clock.now())
+        except KubeError as error:
+            log.warning("event not written", object=name_of(about), reason=reason, cause=error)
+
+    async def tell(
+        self, about: Object, type: str, reason: str, message: str, moment: datetime, *, again: bool = False  # noqa: A002
+    ) -> None:
+        """The same, as of a moment, and raising what goes wrong; `again` if this was tried before and not answered."""
         if len(message) > LONGEST_MESSAGE:
             message = message[: LONGEST_MESSAGE - 1] + "…"
         same = (uid_of(about), namespace_of(about), name_of(about), type, reason, message)
         told = self._told.get(same)
         if told is None:
-            told = self._told[same] = _Told(self._name(about, same))
+            told = self._told[same] = _Told(self._name(about, same, moment))
         self._told.move_to_end(same)
         while len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
         async with told.lock:
+            if told.count and await self._counted(about, told, moment):
+                return
             try:
-                await self._write(about, told, type, reason, message)
-            except KubeError as error:
-                log.warning("event not written", object=name_of(about), reason=reason, cause=error)
+                await self._create(about, told, type, reason, message, moment)
+            except AlreadyExists:
+                told.count = 1    # ours: the name has our moment in it. The answer to an earlier try was lost.
+                if not again:
+                    await self._counted(about, told, moment)
 
-    async def _write(self, about: Object, told: _Told, type: str, reason: str, message: str) -> None:  # noqa: A002
-        if told.count and await self._counted(about, told):
-            return
-        try:
-            await self._create(about, told, type, reason, message)
-        except AlreadyExists:
-            told.count = 1    # ours: the name has our moment in it. The answer to an earlier try was lost.
-            await self._counted(about, told)
-
-    async def _counted(self, about: Object, told: _Told) -> bool:
+    async def _counted(self, about: Object, told: _Told, moment: datetime) -> bool:
         """Count an Event up; False if the server has forgotten it, so that it begins again."""
-        news = {"count": told.count + 1, "lastTimestamp": timestamp(self._clock.now())}
+        news = {"count": told.count + 1, "lastTimestamp": timestamp(moment)}
         try:
             await self._client.patch(EVENTS, told.name, _place(about), news)
         except NotFound:
@@ -82,8 +87,10 @@ class Recorder:
         told.count += 1
         return True
 
-    async def _create(self, about: Object, told: _Told, type: str, reason: str, message: str) -> None:  # noqa: A002
-        now = timestamp(self._clock.now())
+    async def _create(
+        self, about: Object, told: _Told, type: str, reason: str, message: str, moment: datetime  # noqa: A002
+    ) -> None:
+        now = timestamp(moment)
         event: Object = {
             "apiVersion": "v1",
             "kind": "Event",
@@ -102,9 +109,9 @@ class Recorder:
         await self._client.create(EVENTS, event)
         told.count = 1
 
-    def _name(self, about: Object, same: _Same) -> str:
+    def _name(self, about: Object, same: _Same, moment: datetime) -> str:
         # The moment is in it, so that another life of this process makes another Event instead of a conflict.
-        seed = "\0".join((*same, self._component, micro_timestamp(self._clock.now())))
+        seed = "\0".join((*same, self._component, micro_timestamp(moment)))
         tail = hashlib.blake2b(seed.encode(), digest_size=8).hexdigest()
         return f"{name_of(about)[: LONGEST_NAME - len(tail) - 1].rstrip('.-')}.{tail}"
 

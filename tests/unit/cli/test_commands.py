@@ -48,6 +48,12 @@ except SystemExit:
         pytest.param(["up", "--resource", "nvidia.com/gpu"], "write NAME=AMOUNT", id="a resource without an amount"),
         pytest.param(["up", "--memory", "many"], "'many' is not a quantity", id="an amount that is none"),
         pytest.param(["up", "--port", "70000"], "70000 is not in the range", id="a port that is none"),
+        pytest.param(["operator", "--leader-elec"], "Did you mean", id="a flag that is almost one"),
+        pytest.param(["operator", "-qps=x"], "--qps x: write a number", id="a flag as Go writes it, with a bad value"),
+        pytest.param(["operator", "--master=http://x", "--enable-scheme=x"], "scheme x is not supported yet",
+                     id="a kind that is none"),
+        pytest.param(["operator", "--master=http://x", "--metrics-bind-address=x"],
+                     "--metrics-bind-address x: write HOST:PORT", id="an address that is none"),
         pytest.param(["fly"], "No such command", id="a command that is none"),
     ],
 )

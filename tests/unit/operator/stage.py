@@ -5,7 +5,7 @@ as a new life that knows nothing, as a crashed process would be.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from fnmatch import fnmatchcase
 from typing import Any
@@ -28,6 +28,7 @@ from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.faults import Faults, Plan, Write, is_death, nothing
 
 NAMESPACE = "default"
+Work = Callable[[Client], Coroutine[Any, Any, None]]
 # Looks of the kubelet at the end of each deed: more than any story needs.
 ROUNDS = 20
 
@@ -43,6 +44,7 @@ class Stage:
         self.thing: Object = {}
         self.lives: list[Faults] = []
         self._operator: asyncio.Task[None] | None = None
+        self._work: Work | None = None
         self.hold = False
         self.pace = 1.0
 
@@ -57,7 +59,15 @@ class Stage:
         life.die_after = dies_after
         self.lives.append(life)
         client = Client(life, limits=Limits(clock=self.clock))
-        self._operator = asyncio.create_task(operator.run(client, self.clock, self.settings))
+        self._operator = asyncio.create_task((self._work or self._runs)(client))
+
+    def begin_as(self, work: Work) -> None:
+        """Start a life that is run in another way than the usual one."""
+        self._work = work
+        self.begin()
+
+    def _runs(self, client: Client) -> Coroutine[Any, Any, None]:
+        return operator.run(client, self.clock, self.settings)
 
     async def end(self) -> None:
         if self._operator is not None:
