@@ -48,20 +48,36 @@ class Admission:
             if await self._store.durable(f"/core/namespaces/{thing['metadata']['namespace']}"):
                 raise refusal
 
-    def creating(self, kind: Kind, thing: Object, now: datetime) -> None:
-        """Raises Failure 403, 405 or 422."""
+    async def placed(self, kind: Kind, thing: Object) -> None:
+        """Whether there can be a new object at all. Asked again after whatever took its time. Raises Failure."""
+        await self.housed(kind, thing)
+        self._check_definition(kind)
+
+    def _check_definition(self, kind: Kind) -> None:
+        if not kind.custom:
+            return
         definition = self._catalog.definition_of(kind)
-        if definition is not None and definition["metadata"].get("deletionTimestamp"):
+        if definition is None:
+            raise failures.unknown_resource()
+        if definition["metadata"].get("deletionTimestamp"):
             raise failures.Failure(405, "MethodNotAllowed",
                                    "create not allowed while custom resource definition is terminating")
-        if kind.resource == SERVICES:
-            self._give_address(kind, thing)
-            self._give_ports(kind, thing, {})
-        elif kind.resource == PODS:
+
+    def completing(self, kind: Kind, thing: Object) -> None:
+        """Fill in what other objects say about a new one; doing it twice changes nothing. Raises Failure 403."""
+        if kind.resource == PODS:
             self._set_priority(thing)
             self._limit(kind, thing)
         elif kind.prefix == CLAIMS:
             self._limit(kind, thing)
+
+    def creating(self, kind: Kind, thing: Object, now: datetime) -> None:
+        """Raises Failure 403, 404 or 422."""
+        self._check_definition(kind)
+        self.completing(kind, thing)
+        if kind.resource == SERVICES:
+            self._give_address(kind, thing)
+            self._give_ports(kind, thing, {})
         elif kind.resource == DEFINITIONS:
             thing["status"] = definitions.accepted(thing, self._catalog.definitions(), now)
 
@@ -125,7 +141,7 @@ class Admission:
         if b'"deletionTimestamp"' in record.value and orjson.loads(record.value)["metadata"].get("deletionTimestamp"):
             why = f"unable to create new content in namespace {name} because it is being terminated"
             cause = Cause("metadata.namespace", "NamespaceTerminating", f"namespace {name} is being terminated")
-            return failures.forbidden(kind.resource, thing["metadata"]["name"], why, [cause])
+            return failures.forbidden(kind.resource, thing["metadata"].get("name", ""), why, [cause])
         return None
 
     def _give_address(self, kind: Kind, service: Object) -> None:
@@ -173,11 +189,11 @@ class Admission:
             thing["status"] = {**(thing.get("status") or {}), "qosClass": pods.qos(thing["spec"])}
         if said := limits.broken(thing, ranges):
             told = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
-            raise failures.forbidden(kind.resource, thing["metadata"]["name"], told)
+            raise failures.forbidden(kind.resource, thing["metadata"].get("name", ""), told)
 
     def _set_priority(self, pod: Object) -> None:
         """A pod's priority is that of its class; without one, that of the class for all, or zero."""
-        spec, name = pod["spec"], pod["metadata"]["name"]
+        spec, name = pod["spec"], pod["metadata"].get("name", "")
         wanted = spec.get("priorityClassName") or ""
         found = self._priority_class(wanted)
         if found is None and wanted:

@@ -79,6 +79,10 @@ class Catalog:
                 return self.find(kind.resource.group, version["name"], kind.resource.plural) or kind
         return kind
 
+    def equivalents(self, kind: Kind) -> list[Kind]:
+        """The other ways to name what is stored as this kind is: its other versions, its name in another group."""
+        return [other for other in self._kinds.values() if other.prefix == kind.prefix and other is not kind]
+
     def definitions(self) -> list[Object]:
         return list(self._definitions.values())
 

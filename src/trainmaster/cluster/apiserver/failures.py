@@ -25,6 +25,7 @@ class Failure(Exception):
         self.details = details                # an empty one is sent, none is not: the real server does both
         self.headers = headers or {}
         self.more = more                      # a continue token that still works, for an expired one
+        self.warnings: Sequence[str] = ()     # what webhooks said before one of them refused
 
     def status(self) -> Object:
         """The Status object, field order as the real server prints it."""

@@ -18,6 +18,8 @@ from trainmaster.cluster.apiserver.options import delete_options
 from trainmaster.cluster.apiserver.routing import Query
 
 BINDING = Resource("", "v1", "pods/binding", "Binding")
+EVICTION = Resource("policy", "v1", "evictions", "Eviction")
+SCALE = Resource("autoscaling", "v1", "scales", "Scale")
 SUCCESS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
@@ -107,26 +109,26 @@ def scale_of(kind: Kind, thing: Object) -> Object:
 
 def scaled(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object], Object]:
     """An edit of the object that makes its Scale what `change` makes of the present one."""
+    return lambda newest: rescaled(kind, newest, change(scale_of(kind, newest)))
+
+
+def rescaled(kind: Kind, newest: Object, wanted: Json) -> Object:
+    """The object with the count of this Scale. Raises Failure 400 or 422."""
     assert kind.scale is not None
-    path = kind.scale.spec
-
-    def edit(newest: Object) -> Object:
-        scale = as_object(change(scale_of(kind, newest)))
-        _refuse_faults(scale, "autoscaling/v1", "Scale")
-        replicas = (scale.get("spec") or {}).get("replicas") or 0
-        if replicas < 0:
-            raise failures.invalid_kind("Scale", "autoscaling", newest["metadata"]["name"], [
-                causes.invalid("spec.replicas", replicas, "should be a non-negative integer")])
-        meta = scale.get("metadata") or {}
-        if meta.get("resourceVersion"):
-            newest["metadata"]["resourceVersion"] = meta["resourceVersion"]
-        inner = newest
-        for part in path[:-1]:
-            inner = inner.setdefault(part, {})
-        inner[path[-1]] = replicas
-        return newest
-
-    return edit
+    scale = as_object(wanted)
+    _refuse_faults(scale, "autoscaling/v1", "Scale")
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if replicas < 0:
+        raise failures.invalid_kind("Scale", "autoscaling", newest["metadata"]["name"], [
+            causes.invalid("spec.replicas", replicas, "should be a non-negative integer")])
+    meta = scale.get("metadata") or {}
+    if meta.get("resourceVersion"):
+        newest["metadata"]["resourceVersion"] = meta["resourceVersion"]
+    inner = newest
+    for part in kind.scale.spec[:-1]:
+        inner = inner.setdefault(part, {})
+    inner[kind.scale.spec[-1]] = replicas
+    return newest
 
 
 def _refuse_faults(thing: Object, api_version: str, kind: str) -> None:

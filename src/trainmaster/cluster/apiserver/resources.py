@@ -10,21 +10,23 @@ import asyncio
 import secrets
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
-from trainmaster.api.core import DEFINITIONS
+from trainmaster.api.core import DEFINITIONS, NAMESPACES
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import definitions, failures, lifecycle, managers, repeats, storage
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.catalog import Catalog
+from trainmaster.cluster.apiserver.chain import Chain, Review
 from trainmaster.cluster.apiserver.charging import Charging
 from trainmaster.cluster.apiserver.fieldsets import MEMBER, FieldSet
 from trainmaster.cluster.apiserver.identity import Unrecognized
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.options import Options
+from trainmaster.cluster.apiserver.reviews import Asked
 from trainmaster.cluster.apiserver.watches import Watches
 from trainmaster.cluster.store import Closed, Create, Record, Refused, Stale, Store, Update
 from trainmaster.runtime.clock import Clock
@@ -52,10 +54,12 @@ class Written:
 class Resources:
     """All writes go through here."""
 
-    def __init__(self, store: Store, catalog: Catalog, admission: Admission, watches: Watches, clock: Clock) -> None:
+    def __init__(self, store: Store, catalog: Catalog, admission: Admission, chain: Chain, watches: Watches,
+                 clock: Clock) -> None:
         self._store = store
         self._catalog = catalog
         self._admission = admission
+        self._chain = chain
         self._watches = watches
         self._clock = clock
         self._charging = Charging(store, clock)
@@ -66,16 +70,29 @@ class Resources:
             raise failures.not_found(kind.resource, name)
         return record.value
 
-    async def create(self, kind: Kind, namespace: str, body: Json, options: Options) -> Written:
+    async def create(self, kind: Kind, namespace: str, body: Json, options: Options,
+                     asked: Asked | None = None) -> Written:
+        """Make an object. `asked` is who wants it, for webhooks; without it the server acts for itself."""
         thing, unknown = lifecycle.readable(kind, body)
         warnings = judged(kind, unknown, options)
+        apart, review = managers.provided(kind, thing), self._chain.review(kind, asked)
+        if review is not None:
+            thing = await self._mutated(review, kind, namespace, thing)
         name = thing["metadata"].get("name") or self._generated(kind, namespace, thing)
-        sent, apart = thing["metadata"].pop("managedFields", None), managers.provided(kind, thing)
+        sent = thing["metadata"].pop("managedFields", None)
         made = lifecycle.created(kind, thing, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
         self._record(kind, None, made, sent, "", options, apart)
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
         self._admission.creating(kind, made, self._clock.now())
+        if review is not None:
+            try:
+                await review.validated(made, None)
+                await self._admission.placed(kind, made)
+            except failures.Failure:
+                self._admission.failed(kind, made)
+                raise
+            warnings += review.warnings
         if options.dry_run:
             self._admission.failed(kind, made)
             await self._charging.steps(kind, made)
@@ -93,13 +110,24 @@ class Resources:
         return Written(record.value, warnings)
 
     async def change(self, kind: Kind, namespace: str, name: str, part: str, edit: Callable[[Object], Json],
-                     options: Options, *, conditional: bool = False) -> Written:
+                     options: Options, *, conditional: bool = False, asked: Asked | None = None) -> Written:
         """Replace an object, or the `part` of it, by what `edit` makes of the newest state."""
         key = kind.key(namespace, name)
+        review = self._chain.review(kind, asked)
         for _ in self._tries():
             record = await self._latest(kind, key, name)
             try:
-                old, result, warnings = self._amended(kind, record, part, edit, options, conditional=conditional)
+                old = orjson.loads(kind.present(record.value))
+                new, warnings = self._edited(kind, record, edit, options)
+                if review is not None:
+                    new = await review.mutated(new, old, lambda thing: _completed(kind, thing))
+                sent = new["metadata"].pop("managedFields", None)
+                result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
+                self._record(kind, old, result, sent, part, options)
+                self._admission.changing(kind, old, result, self._clock.now())
+                if review is not None:
+                    await self._validated(review, kind, result, old)
+                    warnings += review.warnings
             except failures.Failure:
                 if await self._store.durable(key):
                     raise
@@ -136,23 +164,39 @@ class Resources:
                     raise
         raise failures.conflict(kind.resource, thing["metadata"]["name"])
 
-    def _amended(self, kind: Kind, record: Record, part: str, edit: Callable[[Object], Json], options: Options, *,
-                 conditional: bool) -> tuple[Object, Object, list[str]]:
-        """The object before and after an edit, and what to say about it. Raises Failure."""
-        old = orjson.loads(kind.present(record.value))
+    @staticmethod
+    def _edited(kind: Kind, record: Record, edit: Callable[[Object], Json], options: Options
+                ) -> tuple[Object, list[str]]:
+        """What an edit makes of an object, and what to say about it. Raises Failure."""
         edited = edit(orjson.loads(kind.present(record.value)))
         try:
             new, unknown = lifecycle.readable(kind, edited, patched=options.patched)
-            warnings = judged(kind, unknown, options)
+            return new, judged(kind, unknown, options)
         except (lifecycle.Unreadable, Unrecognized) as error:
             if options.patched:
                 raise failures.invalid_patch(orjson.dumps(edited).decode(), error.why) from error
             raise
-        sent = new["metadata"].pop("managedFields", None)
-        result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
-        self._record(kind, old, result, sent, part, options)
-        self._admission.changing(kind, old, result, self._clock.now())
-        return old, result, warnings
+
+    async def _mutated(self, review: Review, kind: Kind, namespace: str, thing: Object) -> Object:
+        """A new object as webhooks want it."""
+        if thing["metadata"].get("namespace", namespace) != namespace:
+            return thing      # refused for that, before anybody is asked
+        if namespace:
+            thing["metadata"]["namespace"] = namespace
+        await self._admission.placed(kind, thing)
+
+        def complete(found: Object) -> None:
+            _completed(kind, found)
+            self._admission.completing(kind, found)
+
+        return await review.mutated(thing, None, complete)
+
+    async def _validated(self, review: Review, kind: Kind, result: Object, old: Object) -> None:
+        try:
+            await review.validated(result, old)
+        except failures.Failure:
+            self._admission.changed(kind, result, old)
+            raise
 
     def _record(self, kind: Kind, old: Object | None, new: Object, sent: Json, part: str, options: Options,
                 apart: FieldSet = MEMBER) -> None:
@@ -172,14 +216,20 @@ class Resources:
 
         return find
 
-    async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Written:
+    async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions,
+                     asked: Asked | None = None) -> Written:
         key = kind.key(namespace, name)
         self._admission.deleting(kind, name)
+        review = self._chain.review(kind, asked)
+        warnings: list[str] = []
         for _ in self._tries():
             record = await self._latest(kind, key, name)
             old = orjson.loads(kind.present(record.value))
             try:
                 lifecycle.precondition(kind, old, options)
+                if review is not None:
+                    await review.deleted(old)
+                    warnings = review.warnings
             except failures.Failure:
                 if await self._store.durable(key):
                     raise
@@ -187,10 +237,10 @@ class Resources:
             old = self._admission.ending(kind, old)
             kept = lifecycle.ended(kind, old, options, self._clock.now())
             if options.dry_run:
-                return Written(record.value, gone=kept is None)
+                return Written(record.value, warnings, gone=kept is None)
             try:
                 if kept is None:
-                    return await self._remove(kind, old, record)
+                    return replace(await self._remove(kind, old, record), warnings=warnings)
                 if kept != old:
                     record = await self._store.update(key, self._encoder(kind, kept), record.revision, urgent=True)
             except Stale:
@@ -198,15 +248,19 @@ class Resources:
             self._stored(kind, kept)
             if kind.resource == DEFINITIONS:
                 await self.clear(kept)
-            return Written(record.value)
+            return Written(record.value, warnings)
         raise failures.conflict(kind.resource, name)
 
-    async def delete_all(self, kind: Kind, found: Sequence[bytes], options: DeleteOptions) -> None:
+    async def delete_all(self, kind: Kind, found: Sequence[bytes], options: DeleteOptions,
+                         asked: Asked | None = None) -> None:
         """Delete what a list found; what is gone meanwhile is as good as deleted."""
         for start in range(0, len(found), TOGETHER):
-            async with asyncio.TaskGroup() as group:
-                for meta in [orjson.loads(value)["metadata"] for value in found[start:start + TOGETHER]]:
-                    group.create_task(self._delete_quietly(kind, meta.get("namespace", ""), meta["name"], options))
+            places = [orjson.loads(value)["metadata"] for value in found[start:start + TOGETHER]]
+            tried = (self._delete_quietly(kind, meta.get("namespace", ""), meta["name"], options, asked)
+                     for meta in places)
+            for problem in await asyncio.gather(*tried, return_exceptions=True):
+                if problem is not None:
+                    raise problem
 
     async def clear(self, definition: Object) -> None:
         """Remove the instances of a definition that is ending, and then the definition."""
@@ -236,16 +290,18 @@ class Resources:
             if failure.code != 404:
                 raise
 
-    async def _delete_quietly(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> None:
+    async def _delete_quietly(self, kind: Kind, namespace: str, name: str, options: DeleteOptions,
+                              asked: Asked | None) -> None:
         try:
-            await self.delete(kind, namespace, name, options)
+            await self.delete(kind, namespace, name, options, asked)
         except failures.Failure as failure:
-            if failure.code not in {403, 404, 409}:
+            if failure.code not in {404, 409} and not (failure.code == 403 and kind.resource == NAMESPACES):
                 raise
 
     async def _remove(self, kind: Kind, last: Object, record: Record) -> Written:
         gone = await self._store.delete(record.key, record.revision, self._encoder(kind, last))
         self._admission.removed(kind, last)
+        self._chain.stored(kind)
         for claim in self._admission.freed(kind, last):
             await self._release(last["metadata"]["namespace"], claim)
         if kind.resource == DEFINITIONS:
@@ -288,6 +344,7 @@ class Resources:
         """A write is durable: what else must know."""
         if kind.resource == DEFINITIONS:
             self._catalog.install(thing)
+        self._chain.stored(kind)
 
     async def _latest(self, kind: Kind, key: str, name: str) -> Record:
         """What a write is decided on. It may not be durable yet; a refusal because of it is told when it is."""
@@ -307,6 +364,12 @@ class Resources:
             return storage.encode(thing)
 
         return encode
+
+
+def _completed(kind: Kind, thing: Object) -> None:
+    """The form in which webhooks see an object: with its defaults."""
+    kind.defaults(thing)
+    kind.settle(thing)
 
 
 def judged(kind: Kind, unknown: Sequence[str], options: Options) -> list[str]:

@@ -5,14 +5,15 @@ no second way in. Whatever a client sends, the answer is a Status; a bug of ours
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
 
 from trainmaster.api.core import NAMESPACES
-from trainmaster.api.meta import Json, Object
+from trainmaster.api.meta import Json, Object, Resource
 from trainmaster.cluster.apiserver import (
     bodies,
     builtin,
@@ -32,13 +33,16 @@ from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.bodies import Body
 from trainmaster.cluster.apiserver.builtin import Type
 from trainmaster.cluster.apiserver.catalog import Catalog
+from trainmaster.cluster.apiserver.chain import Chain
 from trainmaster.cluster.apiserver.documents import Documents, Version
 from trainmaster.cluster.apiserver.forms import Listing
 from trainmaster.cluster.apiserver.kind import VERBS, Kind
 from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
+from trainmaster.cluster.apiserver.matching import CREATE, DELETE, UPDATE, Judge
 from trainmaster.cluster.apiserver.options import Options, delete_options, write_options
 from trainmaster.cluster.apiserver.patching import Patch
 from trainmaster.cluster.apiserver.resources import Resources, Written
+from trainmaster.cluster.apiserver.reviews import Asked
 from trainmaster.cluster.apiserver.routing import Place, Query
 from trainmaster.cluster.apiserver.selectors import Selector, selector
 from trainmaster.cluster.apiserver.streaming import Streaming, in_pieces
@@ -62,6 +66,14 @@ class Call:
     verb: str
     query: Query
     request: Request
+    who: Identity
+
+    def asked(self, operation: str, given: Json = None, **more: Any) -> Asked:
+        """What webhooks are told about the request."""
+        place = self.place
+        resource = BINDINGS if place.plural == BINDINGS.plural else self.kind.resource
+        return Asked(operation, resource, place.subresource, place.namespace, place.name, self.who, self.query,
+                     given or {}, **more)
 
     @property
     def form(self) -> negotiation.Form:
@@ -106,15 +118,20 @@ class ApiServer:
     """The server without a socket. `start` before the first request, `close` after the last."""
 
     def __init__(self, store: Store, *, clock: Clock, version: Version | None = None,
-                 node: Callable[[str], Transport] | None = None, most_requests: int = traffic.MOST) -> None:
-        """`node` gives the way to a node by its name; the transport stays its owner's to close."""
+                 node: Callable[[str], Transport] | None = None, most_requests: int = traffic.MOST,
+                 judges: Sequence[tuple[Object, Judge]] = ()) -> None:
+        """`node` gives the way to a node by its name; the transport stays its owner's to close.
+
+        `judges` are webhooks that need no call: a ValidatingWebhookConfiguration, and the function behind it.
+        """
         self._store = store
         self._clock = clock
         self._node = node
         self._catalog = Catalog()
         self._admission = Admission(store, self._catalog)
         self._watches = Watches(store, clock)
-        self._resources = Resources(store, self._catalog, self._admission, self._watches, clock)
+        self._chain = Chain(store, self._catalog, judges)
+        self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock)
         self._documents = Documents(self._catalog, version or Version())
         self._writes: set[asyncio.Task[Answer]] = set()
         self.traffic = Traffic(most_requests)
@@ -122,6 +139,7 @@ class ApiServer:
     async def start(self) -> None:
         """Take in what is stored, make what must always be there, finish what a crash interrupted."""
         self._admission.start()
+        self._chain.refresh()
         kind = self._catalog.find(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
         assert kind is not None
         for name in FIRST:
@@ -135,6 +153,7 @@ class ApiServer:
     async def close(self) -> None:
         """End the watches and wait for writes under way. The store is the caller's to close."""
         self._watches.end()
+        await self._chain.close()
         while self._writes:
             await asyncio.wait(self._writes)
 
@@ -165,17 +184,18 @@ class ApiServer:
             log.exception("request failed", method=request.method, path=request.path[:200], user=who.user)
             return refusal(failures.internal("see the log of the server"))
 
-    async def _answer(self, request: Request, _who: Identity, note: Note) -> Answer:
+    async def _answer(self, request: Request, who: Identity, note: Note) -> Answer:
         where = routing.place(request.path)
         if isinstance(where, routing.Elsewhere):
             return self._metrics() if where.parts == ("metrics",) else self._documents.answer(request, where.parts)
         kind = self._catalog.find(where.group, where.version, where.plural)
         query = Query(request.query)
         if kind is None:
-            return await self._unknown(request, where, query)
+            return await self._unknown(request, where, query, who)
         if where.namespace and not kind.resource.namespaced:
             raise failures.unknown_resource()
-        call = Call(kind, where, routing.verb(request.method, where, watch=query.flag("watch")), query, request)
+        call = Call(kind, where, routing.verb(request.method, where, watch=query.flag("watch")), query, request,
+                    who)
         part = where.subresource if where.subresource and kind.subresource(where.subresource) else ""
         note.about = (call.verb, where.group, where.version, where.plural, part)
         if where.subresource:
@@ -194,13 +214,13 @@ class ApiServer:
                             oldest=self._store.oldest)
         return Response(200, {"Content-Type": traffic.MEDIA_TYPE}, said.encode())
 
-    async def _unknown(self, request: Request, where: Place, query: Query) -> Answer:
+    async def _unknown(self, request: Request, where: Place, query: Query, who: Identity) -> Answer:
         if (where.group, where.plural) == ("", BINDINGS.plural) and where.namespace and not where.name:
             if request.method != "POST":
                 raise failures.method_not_allowed()
             pods = self._catalog.find("", "v1", "pods")
             assert pods is not None
-            return await self._shielded(self._bind(Call(pods, where, "create", query, request)))
+            return await self._shielded(self._bind(Call(pods, where, "create", query, request, who)))
         if self._catalog.serves(where.group, where.version):
             raise failures.unknown_resource()
         return Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
@@ -246,20 +266,22 @@ class ApiServer:
         kind, place, form = call.kind, call.place, call.form
         if call.verb == "create":
             body = call.body()
-            made = await self._resources.create(kind, place.namespace, body.value, call.options(body))
+            made = await self._resources.create(kind, place.namespace, body.value, call.options(body),
+                                                call.asked(CREATE))
             return self._object(call, 201, made, form)
         if call.verb in {"update", "patch"}:
             return self._object(call, 200, await self._change(call, ""), form)
         options_body = call.attachment() if call.request.body.strip() else None
         deletion = delete_options(options_body, call.query)
+        asked = call.asked(DELETE, options_body)
         if call.verb == "delete":
-            written = await self._resources.delete(kind, place.namespace, place.name, deletion)
+            written = await self._resources.delete(kind, place.namespace, place.name, deletion, asked)
             if written.gone and not kind.answers_object:
                 uid = orjson.loads(written.value)["metadata"]["uid"]
-                return _json(200, failures.success(kind.resource, place.name, uid))
+                return _json(200, failures.success(kind.resource, place.name, uid), written.warnings)
             return self._object(call, 200, written, form)
         page = await lists.read(self._store, kind, place.namespace, call.selector(), Query(()))
-        await self._resources.delete_all(kind, page.items, deletion)
+        await self._resources.delete_all(kind, page.items, deletion, asked)
         return await self._many(call, Listing(page.items, self._store.revision), form)
 
     async def _change(self, call: Call, part: str) -> Written:
@@ -267,7 +289,7 @@ class ApiServer:
         if call.verb == "patch":
             patch = call.patch(kind.type)
             return await self._resources.change(kind, place.namespace, place.name, part, patch.applied,
-                                                call.options(patch))
+                                                call.options(patch), asked=call.asked(UPDATE))
         body = call.body()
         fresh = [body]
 
@@ -276,7 +298,7 @@ class ApiServer:
             return (fresh.pop() if fresh else call.body()).value
 
         return await self._resources.change(kind, place.namespace, place.name, part, replaced, call.options(body),
-                                            conditional=not kind.unconditional)
+                                            conditional=not kind.unconditional, asked=call.asked(UPDATE))
 
     async def _subresource(self, call: Call) -> Answer:
         place = call.place
@@ -312,7 +334,7 @@ class ApiServer:
         if place.subresource == "finalize":
             edit = parts.finalized(call.kind, call.body().value)
             written = await self._resources.change(call.kind, place.namespace, place.name, "finalize", edit,
-                                                   call.options())
+                                                   call.options(), asked=call.asked(UPDATE))
         elif place.subresource == "ephemeralcontainers":
             written = await self._attach(call)
         else:
@@ -326,7 +348,8 @@ class ApiServer:
             edit = parts.attached(kind, call.patch(kind.type).applied)
         else:
             edit = parts.attached(kind, lambda _present: call.body().value)
-        return await self._resources.change(kind, place.namespace, place.name, place.subresource, edit, call.options())
+        return await self._resources.change(kind, place.namespace, place.name, place.subresource, edit, call.options(),
+                                            asked=call.asked(UPDATE))
 
     async def _scale(self, call: Call) -> Answer:
         if call.verb == "patch":
@@ -336,18 +359,34 @@ class ApiServer:
             body = call.attachment()
             edit = parts.scaled(call.kind, lambda _present: body)
         place = call.place
-        written = await self._resources.change(call.kind, place.namespace, place.name, "scale", edit, call.options())
+        asked = call.asked(UPDATE, kind=parts.SCALE, shown=partial(parts.scale_of, call.kind),
+                           taken=partial(parts.rescaled, call.kind))
+        written = await self._resources.change(call.kind, place.namespace, place.name, "scale", edit, call.options(),
+                                               asked=asked)
         return _json(200, parts.scale_of(call.kind, orjson.loads(call.kind.present(written.value))))
 
     async def _bind(self, call: Call) -> Answer:
-        bind = parts.binding(call.attachment(), call.place.name, self._clock.now())
+        body = await self._reviewed(call, BINDINGS, call.attachment())
+        bind = parts.binding(body, call.place.name, self._clock.now())
         await self._resources.change(call.kind, call.place.namespace, bind.pod, "binding", bind, call.options())
         return _json(201, {**parts.SUCCESS, "code": 201})
 
     async def _evict(self, call: Call) -> Answer:
-        deletion = parts.eviction(call.attachment(), call.place.name)
+        body = await self._reviewed(call, parts.EVICTION, call.attachment())
+        deletion = parts.eviction(body, call.place.name)
         await self._resources.delete(call.kind, call.place.namespace, call.place.name, deletion)
         return _json(201, {**parts.SUCCESS, "code": 201})
+
+    async def _reviewed(self, call: Call, kind: Resource, body: Json) -> Json:
+        """A body that stands for a deed and is not stored itself, as webhooks want it. Raises Failure."""
+        review = self._chain.review(call.kind, call.asked(CREATE, kind=kind))
+        if review is None or not isinstance(body, dict):
+            return body
+        meta = {"name": call.place.name, "namespace": call.place.namespace, **(body.get("metadata") or {})}
+        shown = {"kind": kind.kind, "apiVersion": kind.api_version, **body, "metadata": meta}
+        result = await review.mutated(shown, None, lambda _thing: None)
+        await review.validated(result, None)
+        return result
 
     def _object(self, call: Call, code: int, written: Written, form: negotiation.Form) -> Response:
         body = forms.one(call.kind, written.value, form, self._clock.now(), call.query.text("includeObject"))
@@ -356,16 +395,21 @@ class ApiServer:
     @staticmethod
     def _said(call: Call, code: int, body: bytes, form: negotiation.Form, *warnings: str) -> Response:
         told = [*warnings, call.kind.warning] if call.kind.warning else warnings
-        return Response(code, {"Content-Type": form.media}, body, tuple(_warning(text) for text in told))
+        return Response(code, {"Content-Type": form.media}, body, _warned(told))
 
 
 def refusal(failure: failures.Failure) -> Response:
     headers = {"Content-Type": negotiation.JSON, **failure.headers}
-    return Response(failure.code, headers, orjson.dumps(failure.status()))
+    return Response(failure.code, headers, orjson.dumps(failure.status()), _warned(failure.warnings))
 
 
-def _json(code: int, document: Object) -> Response:
-    return Response(code, {"Content-Type": negotiation.JSON}, orjson.dumps(document))
+def _json(code: int, document: Object, warnings: Sequence[str] = ()) -> Response:
+    return Response(code, {"Content-Type": negotiation.JSON}, orjson.dumps(document), _warned(warnings))
+
+
+def _warned(warnings: Sequence[str]) -> tuple[str, ...]:
+    """The headers that tell them, each once."""
+    return tuple(_warning(text) for text in dict.fromkeys(warnings))
 
 
 def _warning(text: str) -> str:
