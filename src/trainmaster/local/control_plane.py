@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import yaml
 
+from trainmaster.api import groups
 from trainmaster.api.core import DEFINITIONS
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import Authenticator, Identity
@@ -136,7 +137,7 @@ def client_of(server: ApiServer, user: str, *groups: str) -> Client:
 
 async def install_definitions(client: Client) -> None:
     """Our kinds, made or brought up to date, so that the first `kubectl create` finds them."""
-    for wanted in definitions():
+    for wanted in (*definitions(), *groups.definitions()):
         name = wanted["metadata"]["name"]
         try:
             await client.create(DEFINITIONS, wanted)

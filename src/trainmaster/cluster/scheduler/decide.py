@@ -1,146 +1,204 @@
-"""Pods and nodes in, bindings and reasons out. Pure: the same snapshot gives the same decision.
+"""A snapshot and a moment in, a decision out: bindings, evictions, what to say about groups and pods. Pure.
 
-This is the simple binder: pod by pod, in the order of their creation, onto the least loaded node that fits. Whole gangs
-come with their own module; they will use the same `fits`.
+Pods of the default scheduler go one by one; gangs go whole or not at all (`allocate`). The same snapshot gives the same
+decision: ties go by name, never by chance.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Generator, Iterator
+from datetime import datetime
 
-from trainmaster.api import quantity
-from trainmaster.api.meta import Key, Object, being_deleted, key_of, labels_of, metadata, name_of, uid_of
+from trainmaster.cluster.scheduler import dialects, filters, gangs, preemption, scores
+from trainmaster.cluster.scheduler.allocate import Floor, allocate, enqueue
+from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH
+from trainmaster.cluster.scheduler.gangs import INQUEUE, RUNNING, Gang
+from trainmaster.cluster.scheduler.reasons import Code
+from trainmaster.cluster.scheduler.settings import (
+    DEFAULTS,
+    Binding,
+    Condition,
+    Decision,
+    Eviction,
+    Settings,
+    Told,
+    Verdict,
+    Waiting,
+)
+from trainmaster.cluster.scheduler.snapshot import Pod, Snapshot, State
+from trainmaster.cluster.scheduler.trial import Trial
 
-Amounts = dict[str, Fraction]
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """This pod, told by UID so that a namesake is never bound in its place, goes to that node."""
-
-    pod: Key
-    uid: str
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """This pod fits nowhere; the message is the one kube-scheduler writes."""
-
-    pod: Key
-    uid: str
-    message: str
+DEFAULT = "default-scheduler"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    bindings: tuple[Binding, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
+def decide(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> Decision:
+    """The whole decision at once."""
+    deciding = slices(snapshot, now, settings)
+    while True:
+        try:
+            next(deciding)
+        except StopIteration as done:
+            decision: Decision = done.value
+            return decision
 
 
-@dataclass(slots=True)
-class _Room:
-    """A node while we decide: what it offers, and what is taken, by pods that run and by those just placed."""
-
-    node: Object
-    offered: Amounts
-    taken: Amounts = field(default_factory=dict)
-
-    def lacks(self, wanted: Amounts) -> list[str]:
-        return [
-            name for name, amount in wanted.items()
-            if amount and self.taken.get(name, Fraction(0)) + amount > self.offered.get(name, Fraction(0))
-        ]
-
-    def take(self, wanted: Amounts) -> None:
-        for name, amount in wanted.items():
-            self.taken[name] = self.taken.get(name, Fraction(0)) + amount
-
-    @property
-    def load(self) -> Fraction:
-        shares = [self.taken.get(name, Fraction(0)) / offered for name, offered in self.offered.items() if offered]
-        return max(shares, default=Fraction(0))
-
-
-def decide(nodes: Iterable[Object], pods: Iterable[Object], scheduler: str = "default-scheduler") -> Decision:
-    """Place every pod that waits for this scheduler, or say why not."""
-    rooms = {name_of(node): _Room(node, amounts(node.get("status", {}).get("allocatable", {}))) for node in nodes}
-    unbound: list[Object] = []
-    for pod in pods:
-        node = pod["spec"].get("nodeName")
-        if node in rooms and not _ended(pod):
-            rooms[node].take(requests(pod))
-        elif not node and not _ended(pod) and not being_deleted(pod) and _wants(pod, scheduler):
-            unbound.append(pod)
-    unbound.sort(key=lambda pod: (metadata(pod).get("creationTimestamp") or "", key_of(pod)))
-
+def slices(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> Generator[None, None, Decision]:
+    """The same in short pieces. The snapshot must not change between them."""
+    clock = now.timestamp()
+    trial = Trial(snapshot, [claim for claim in snapshot.claims if claim.until > clock])
+    floor = Floor(trial, settings, now)
+    enqueue(floor)
     bindings: list[Binding] = []
     waiting: list[Waiting] = []
-    for pod in unbound:
-        wanted = requests(pod)
-        obstacles = {name: _obstacles(pod, wanted, room) for name, room in sorted(rooms.items())}
-        fitting = [name for name, found in obstacles.items() if not found]
-        if fitting:
-            best = min(fitting, key=lambda name: (rooms[name].load, name))
-            rooms[best].take(wanted)
-            bindings.append(Binding(key_of(pod), uid_of(pod), best))
+    evictions: list[Eviction] = []
+    # Gangs first: what a gang needs in one piece is soon nibbled away, what a single pod needs is found again.
+    yield from allocate(floor)
+    for gang in floor.gangs:
+        bindings += [Binding(pod.key, pod.uid, gang.placed[pod.uid]) for pod in gang.pods if pod.uid in gang.placed]
+        waiting += _pods_of(floor, gang)
+    yield from _one_by_one(trial, bindings, waiting, evictions)
+    waiting += _strays(snapshot)
+    return Decision(tuple(bindings), tuple(waiting), (*floor.evictions, *evictions),
+                    tuple(_verdict(floor, gang) for gang in floor.gangs))
+
+
+def _one_by_one(trial: Trial, bindings: list[Binding], waiting: list[Waiting],
+                evictions: list[Eviction]) -> Iterator[None]:
+    there = [pod for pod in trial.snapshot.waiting.get(DEFAULT, {}).values() if not pod.gated]
+    for number, pod in enumerate(sorted(there, key=lambda each: (-each.priority, each.created, each.key))):
+        found = filters.candidates(trial, pod)
+        if found:
+            node = scores.best(trial, pod, found).name
+            trial.place(pod, node)
+            bindings.append(Binding(pod.key, pod.uid, node))
         else:
-            waiting.append(Waiting(key_of(pod), uid_of(pod), message(obstacles)))
-    return Decision(tuple(bindings), tuple(waiting))
+            counts = filters.refusal(trial, pod)
+            waiting.append(Waiting(pod.key, pod.uid, dialects.available(counts, len(trial.snapshot.nodes))))
+            evictions += _preempted(trial, pod)
+        if number % 16 == 15:
+            yield
 
 
-def amounts(quantities: Mapping[str, str]) -> Amounts:
-    return {name: quantity.parse(text) for name, text in quantities.items()}
+def _preempted(trial: Trial, pod: Pod) -> list[Eviction]:
+    """Who must go for an important pod. Its place is kept in this decision; the next one finds them on their way."""
+    if pod.priority <= 0 or not pod.preempts:
+        return []
+    trial.future = True
+    soon = filters.candidates(trial, pod)
+    trial.future = False
+    if soon:
+        trial.place(pod, scores.best(trial, pod, soon).name)
+        return []
+    found = preemption.for_pod(trial, pod, lambda other: other.priority < pod.priority)
+    if found is None:
+        return []
+    node, victims = found
+    for victim in victims:
+        trial.evict(victim)
+    trial.place(pod, node.name)
+    return [Eviction(victim.key, victim.uid, "preempt", victim.group) for victim in victims]
 
 
-def requests(pod: Object) -> Amounts:
-    """What a pod needs at once: its containers together, or its hungriest init container; and one place."""
-    total: Amounts = {}
-    for container in pod["spec"].get("containers", ()):
-        for name, amount in _container_requests(container).items():
-            total[name] = total.get(name, Fraction(0)) + amount
-    for container in pod["spec"].get("initContainers") or ():
-        for name, amount in _container_requests(container).items():
-            total[name] = max(total.get(name, Fraction(0)), amount)
-    for name, amount in amounts(pod["spec"].get("overhead") or {}).items():
-        total[name] = total.get(name, Fraction(0)) + amount
-    return {**total, "pods": Fraction(1)}
+def _strays(snapshot: Snapshot) -> list[Waiting]:
+    """Pods that name a group which is not there: they would wait for ever, so they are told."""
+    found = []
+    for dialect in dialects.DIALECTS:
+        for pod in snapshot.waiting.get(dialect.scheduler, {}).values():
+            if pod.group is not None and pod.group not in snapshot.groups:
+                name = pod.group.key.name
+                text = f'PodGroup "{name}" not found in namespace {pod.key.namespace}; create it, or correct the pod'
+                found.append(Waiting(pod.key, pod.uid, text, dialect.scheduler))
+    return found
 
 
-def message(obstacles: Mapping[str, Sequence[str]]) -> str:
-    """`0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`"""
-    if not obstacles:
-        return "no nodes available to schedule pods"
-    counts = Counter(reason for reasons in obstacles.values() for reason in reasons)
-    told = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items(), key=lambda item: item[0]))
-    return f"0/{len(obstacles)} nodes are available: {told}."
+def _pods_of(floor: Floor, gang: Gang) -> list[Waiting]:
+    """What the pods of a gang that did not start are told."""
+    dialect = dialects.by_name(gang.group.key.dialect)
+    found = []
+    why = floor.why.get(gang)
+    for pod in gang.waiting:
+        if pod.uid in gang.errors:
+            text, reason = gang.errors[pod.uid], "Unschedulable"
+            if dialect is KUBE_BATCH:
+                text = gangs.detail(gang) if gang.group.least > 1 else text
+        elif pod.uid in gang.found:
+            text = f"Pod {pod.key} can possibly be assigned to {gang.found[pod.uid]}, once minAvailable is satisfied"
+            reason = "Schedulable"
+        elif why is not None and why.code is Code.TOO_FEW_MEMBERS and dialect is COSCHEDULING:
+            text = (f"pre-filter pod {pod.key.name} cannot find enough sibling pods, current pods number: "
+                    f"{gang.valid}, minMember of group: {gang.least}")
+            reason = "Unschedulable"
+        elif why is not None and why.code in {Code.QUEUE_MISSING, Code.QUEUE_CLOSED, Code.QUEUE_FULL,
+                                              Code.TOO_FEW_MEMBERS, Code.BEING_FREED}:
+            text, reason = f"{gang.group.key.key.name}: {why.told()}", "Unschedulable"
+        else:
+            text, reason = gangs.detail(gang), "Unschedulable"
+        found.append(Waiting(pod.key, pod.uid, text, dialect.scheduler, reason))
+    return found
 
 
-def _container_requests(container: Object) -> Amounts:
-    resources = container.get("resources") or {}
-    return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+def _verdict(floor: Floor, gang: Gang) -> Verdict:
+    dialect = dialects.by_name(gang.group.key.dialect)
+    why = floor.why.get(gang)
+    ready = gang.ready()
+    stuck = not ready and bool(gang.pods) and bool(gang.waiting or gang.damaged) and not _comes_back(floor, gang)
+    if dialect is COSCHEDULING:
+        phase = _coscheduling_phase(gang)
+    else:
+        phase = gangs.phase(gang, unschedulable=stuck and bool(why))
+        if phase == gangs.PENDING and gang.entered and dialect.enqueues:
+            phase = INQUEUE
+    condition, events = _said(gang, phase, dialect, why.code if why else None)
+    states = [pod.state for pod in gang.pods]
+    return Verdict(
+        gang.group, phase, running=states.count(State.RUNNING), succeeded=states.count(State.SUCCEEDED),
+        failed=states.count(State.FAILED), members=len(states), condition=condition, events=events,
+        why=None if ready else why)
 
 
-def _obstacles(pod: Object, wanted: Amounts, room: _Room) -> list[str]:
-    if room.node.get("spec", {}).get("unschedulable"):
-        return ["node(s) were unschedulable"]
-    if not _ready(room.node):
-        return ["node(s) were not ready"]
-    selector = pod["spec"].get("nodeSelector") or {}
-    if not selector.items() <= labels_of(room.node).items():
-        return ["node(s) didn't match Pod's node affinity/selector"]
-    return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in room.lacks(wanted)]
+def _said(gang: Gang, phase: str, dialect: dialects.Dialect, code: Code | None) -> tuple[Condition | None, list[Told]]:
+    """The condition and the events of a group."""
+    if dialect is COSCHEDULING or phase == gangs.COMPLETED:
+        return None, []
+    if gang.ready():
+        events = [Told("Normal", "Scheduled", "pod group is ready")] if phase == RUNNING and gang.placed else []
+        return Condition("Scheduled", "tasks in gang are ready to be scheduled", ""), events
+    events = [Told("Normal", "Unschedulable", gang.refused)] if gang.refused else []
+    if code is Code.TOO_FEW_MEMBERS and gang.pods:
+        text = f"Not enough valid tasks for gang-scheduling, valid: {gang.valid}, min: {gang.least}"
+        return Condition("Unschedulable", "NotEnoughTasks", text), events
+    in_condition, in_event = gangs.unschedulable(gang)
+    text = _crude(gang) if dialect is KUBE_BATCH else gangs.detail(gang)
+    if gang.pods or gang.refused:
+        said = f"{in_event}/{len(gang.pods)} tasks in gang unschedulable: {text}"
+        events.append(Told("Warning", "Unschedulable", said))
+    if not gang.pods or not gang.waiting:
+        return None, events
+    said = f"{in_condition}/{len(gang.pods)} tasks in gang unschedulable: {text}"
+    return Condition("Unschedulable", "NotEnoughResources", said), events
 
 
-def _ready(node: Object) -> bool:
-    conditions = node.get("status", {}).get("conditions") or ()
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+def _crude(gang: Gang) -> str:
+    return next(iter(gang.errors.values()), "0 nodes are available")
 
 
-def _ended(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+def _comes_back(floor: Floor, gang: Gang) -> bool:
+    """It lost members a moment ago and still has its claim on what they had."""
+    return any(claim.group == gang.group.key and claim.until > floor.now.timestamp()
+               for claim in floor.trial.snapshot.claims)
 
 
-def _wants(pod: Object, scheduler: str) -> bool:
-    return bool(pod["spec"].get("schedulerName", "default-scheduler") == scheduler)
+def _coscheduling_phase(gang: Gang) -> str:
+    """As the controller of scheduler-plugins has it; failed and finished are for good."""
+    now = gang.group.phase
+    if now in {"Failed", "Finished"}:
+        return now
+    states = [pod.state for pod in gang.pods]
+    running, done = states.count(State.RUNNING), states.count(State.SUCCEEDED)
+    failed = states.count(State.FAILED)
+    if len(states) < gang.least:
+        return "Pending"
+    if failed and failed + running + done >= gang.least:
+        return "Failed"
+    if done >= gang.least:
+        return "Finished"
+    return "Running" if running + done >= gang.least else "Scheduling"
+

@@ -1,124 +1,89 @@
-"""The shell around `decide`: sees pods and nodes, decides when something changed, binds, and says why a pod waits.
+"""The loop around `decide`: woken by any change, it decides, does, and says why. Nothing is polled.
 
-Any change of a pod or node wakes it; nothing is polled. Between two decisions it never assumes that its own bindings
-are already visible: a pod that it has just bound is left alone until the watch confirms or the binding failed.
+A decision is made in slices; between two of them others run, and what the watches tell meanwhile is taken in later.
 """
 
 import asyncio
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 
-from trainmaster.api.core import NODES, PODS
-from trainmaster.api.meta import Object, timestamp
-from trainmaster.cluster.scheduler.decide import Binding, Waiting, decide
+from trainmaster.api.meta import moment
+from trainmaster.cluster.scheduler.decide import slices
+from trainmaster.cluster.scheduler.dialects import DIALECTS, Dialect
+from trainmaster.cluster.scheduler.gangs import INQUEUE
+from trainmaster.cluster.scheduler.hands import Hands
+from trainmaster.cluster.scheduler.mirror import Mirror
+from trainmaster.cluster.scheduler.settings import DEFAULTS, Decision, Settings
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import ApiError, Conflict, KubeError, NotFound
 from trainmaster.runtime.clock import Clock
-from trainmaster.runtime.informer import Informer
-from trainmaster.runtime.log import logger
-from trainmaster.runtime.recorder import Recorder
 
-log = logger("scheduler")
-
-AT_ONCE = 16          # bindings in flight; a job of a thousand pods must not open a thousand requests
-RETRY_SECONDS = 1.0   # after a request that got no answer
+SLICE = 0.005         # seconds of deciding after which others get their turn
 
 
-async def run(client: Client, clock: Clock) -> None:
-    """Schedule until cancelled."""
-    scheduler = Scheduler(client, clock)
+async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, served: Iterable[Dialect] = DIALECTS,
+              ready: Callable[[], None] = lambda: None) -> None:
+    """Schedule until cancelled. `served` are the dialects whose kinds the cluster has."""
+    scheduler = Scheduler(client, clock, settings, tuple(served))
     async with asyncio.TaskGroup() as group:
-        group.create_task(scheduler.pods.run())
-        group.create_task(scheduler.nodes.run())
-        group.create_task(scheduler.work())
+        for informer in scheduler.mirror.informers:
+            group.create_task(informer.run())
+        group.create_task(scheduler.work(ready))
 
 
 class Scheduler:
-    """Local copies of pods and nodes, and the loop over them."""
+    """Looks, decides, acts, for ever."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
-        self._client = client
+    def __init__(self, client: Client, clock: Clock, settings: Settings, served: tuple[Dialect, ...]) -> None:
         self._clock = clock
+        self._settings = settings
         self._changed = asyncio.Event()
-        self._bound: dict[str, str] = {}       # pod UID -> node: bindings the watch has not shown us yet
-        self._told: dict[str, str] = {}        # pod UID -> why it waits, as last said
-        self._recorder = Recorder(client, "default-scheduler", clock)
-        self.pods = Informer(client, PODS, clock=clock)
-        self.nodes = Informer(client, NODES, clock=clock)
-        self.pods.on_change(self._pod_changed)
-        self.nodes.on_change(lambda _before, _after: self._changed.set())
+        self.mirror = Mirror(client, clock, served, settings.comeback, self._changed.set)
+        self._hands = Hands(client, clock, served, self.mirror, self._changed.set)
 
-    async def work(self) -> None:
-        await self.pods.synced()
-        await self.nodes.synced()
-        gate = asyncio.Semaphore(AT_ONCE)
+    async def work(self, ready: Callable[[], None]) -> None:
+        await self._hands.first_queues()
+        for informer in self.mirror.informers:
+            await informer.synced()
+        ready()
         while True:
-            await self._changed.wait()
+            await self._woken()
             self._changed.clear()
-            decision = decide(self.nodes.copy.all(), [self._as_bound(pod) for pod in self.pods.copy.all()])
-            async with asyncio.TaskGroup() as group:
-                for binding in decision.bindings:
-                    group.create_task(self._bind(binding, gate))
-                for waiting in decision.waiting:
-                    if self._told.get(waiting.uid) != waiting.message:
-                        group.create_task(self._tell(waiting, gate))
+            self.mirror.fold(self._clock.now())
+            await self._hands.do(await self._decide())
 
-    def _pod_changed(self, before: Object | None, after: Object | None) -> None:
-        seen = after or before
-        if seen is not None and (after is None or after["spec"].get("nodeName")):
-            self._bound.pop(seen["metadata"]["uid"], None)
-            self._told.pop(seen["metadata"]["uid"], None)
-        self._changed.set()
-
-    def _as_bound(self, pod: Object) -> Object:
-        node = self._bound.get(pod["metadata"]["uid"])
-        return pod if node is None else {**pod, "spec": {**pod["spec"], "nodeName": node}}
-
-    async def _bind(self, binding: Binding, gate: asyncio.Semaphore) -> None:
-        key = binding.pod
-        body = {
-            "apiVersion": "v1", "kind": "Binding",
-            "metadata": {"name": key.name, "namespace": key.namespace, "uid": binding.uid},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": binding.node},
-        }
-        self._bound[binding.uid] = binding.node
+    async def _woken(self) -> None:
+        """Until something changes, or a moment comes at which the same state means something else."""
+        next_moment = self._next_moment()
+        if next_moment is None:
+            await self._changed.wait()
+            return
+        waits = (asyncio.ensure_future(self._changed.wait()),
+                 asyncio.ensure_future(self._clock.sleep_until(next_moment)))
         try:
-            async with gate:
-                await self._client.create(PODS, body, namespace=key.namespace, name=key.name, subresource="binding")
-        except (NotFound, Conflict):
-            self._bound.pop(binding.uid, None)  # gone or bound by another hand: the watch tells
-            return
-        except KubeError as problem:
-            self._bound.pop(binding.uid, None)
-            log.warning("could not bind", pod=key, node=binding.node, problem=problem)
-            await self._clock.sleep(RETRY_SECONDS)
-            self._changed.set()
-            return
-        log.info("bound", pod=key, node=binding.node)
-        if (pod := self.pods.copy.get(key.namespace, key.name)) is not None:
-            await self._recorder.event(
-                pod, "Normal", "Scheduled", f"Successfully assigned {key} to {binding.node}"
-            )
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
 
-    async def _tell(self, waiting: Waiting, gate: asyncio.Semaphore) -> None:
-        """Once per change of the reason: the condition on the pod, then the event."""
-        self._told[waiting.uid] = waiting.message
-        pod = self.pods.copy.get(waiting.pod.namespace, waiting.pod.name)
-        if pod is None or pod["metadata"]["uid"] != waiting.uid:
-            return
-        now = timestamp(self._clock.now())
-        condition = {
-            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": waiting.message,
-            "lastProbeTime": None, "lastTransitionTime": now,
-        }
-        others = [c for c in pod.get("status", {}).get("conditions") or () if c["type"] != "PodScheduled"]
-        body = {"metadata": {"uid": waiting.uid}, "status": {"conditions": [*others, condition]}}
-        try:
-            async with gate:
-                await self._client.patch(PODS, waiting.pod.name, waiting.pod.namespace, body, subresource="status")
-        except ApiError:
-            return  # gone, or replaced: whoever comes next is told on its own
-        except KubeError:
-            self._told.pop(waiting.uid, None)
-            await self._clock.sleep(RETRY_SECONDS)
-            self._changed.set()
-            return
-        await self._recorder.event(pod, "Warning", "FailedScheduling", waiting.message)
+    def _next_moment(self) -> datetime | None:
+        """When a claim ends, or when a group has waited long enough to have room kept for it."""
+        now, snapshot = self._clock.now(), self.mirror.snapshot
+        moments = [datetime.fromtimestamp(claim.until, UTC) for claim in snapshot.claims]
+        if self._settings.patience:
+            moments += [moment(group.created) + timedelta(seconds=self._settings.patience)
+                        for group in snapshot.groups.values() if group.phase == INQUEUE and group.created]
+        return min((each for each in moments if each > now), default=None)
+
+    async def _decide(self) -> Decision:
+        deciding = slices(self.mirror.snapshot, self._clock.now(), self._settings)
+        began = time.perf_counter()
+        while True:
+            try:
+                next(deciding)
+            except StopIteration as done:
+                decision: Decision = done.value
+                return decision
+            if time.perf_counter() - began > SLICE:
+                await asyncio.sleep(0)
+                began = time.perf_counter()

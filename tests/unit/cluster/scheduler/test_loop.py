@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from trainmaster.api.core import EVENTS, NODES, PODS
+from trainmaster.api import groups
+from trainmaster.api.core import DEFINITIONS, EVENTS, NODES, PODS
 from trainmaster.api.meta import Object
 from trainmaster.cluster.scheduler import loop
+from trainmaster.cluster.scheduler.writing import WHY
 from trainmaster.kube.client import Client
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import Cluster, embedded
@@ -17,6 +19,9 @@ from trainmaster.testing.faults import Plan, nothing
 async def scheduling(plan: Plan = nothing) -> AsyncIterator[tuple[VirtualClock, Cluster, Client]]:
     clock = VirtualClock()
     async with embedded(clock) as cluster:
+        client = cluster.client()
+        for definition in groups.definitions():
+            await client.create(DEFINITIONS, definition)
         running = asyncio.create_task(loop.run(cluster.client("scheduler", plan), clock))
         try:
             yield clock, cluster, cluster.client()
@@ -85,8 +90,104 @@ async def test_pods_of_other_schedulers_are_left_alone() -> None:
     async with scheduling() as (clock, _, client):
         await add_node(client)
         foreign = pod("x")
-        foreign["spec"]["schedulerName"] = "volcano"
+        foreign["spec"]["schedulerName"] = "somebody"
         await client.create(PODS, foreign)
         await clock.settle()
 
         assert {"x": ""} == await nodes_of_pods(client)
+
+
+def gang_pod(group: str, index: int, cpu: str = "1") -> Object:
+    made = pod(f"{group}-{index}", cpu)
+    made["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": group}
+    made["spec"]["schedulerName"] = "volcano"
+    return made
+
+
+def gang(name: str, least: int) -> Object:
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"}, "spec": {"minMember": least}}
+
+
+async def test_a_gang_waits_whole_says_why_and_starts_whole() -> None:
+    async with scheduling() as (clock, _, client):
+        await add_node(client, cpu="2")
+        await client.create(groups.VOLCANO_GROUPS, gang("g", 3))
+        for index in range(3):
+            await client.create(PODS, gang_pod("g", index))
+        await clock.settle()
+
+        assert {"g-0": "", "g-1": "", "g-2": ""} == await nodes_of_pods(client)
+        waiting = await client.get(groups.VOLCANO_GROUPS, "g", "default")
+        assert "Inqueue" == waiting["status"]["phase"]
+        (condition,) = waiting["status"]["conditions"]
+        assert condition["message"].startswith("1/3 tasks in gang unschedulable: pod group is not ready, 3 Pending")
+        assert "2 of 3 members fit: 1 cpu short" in waiting["metadata"]["annotations"][WHY]
+        revision = waiting["metadata"]["resourceVersion"]
+
+        await client.create(PODS, pod("other", cpu="100"))   # a change that concerns others
+        await clock.settle()
+        waiting = await client.get(groups.VOLCANO_GROUPS, "g", "default")
+        assert revision == waiting["metadata"]["resourceVersion"], "nothing new is said when nothing changed"
+
+        await add_node(client, "b", cpu="1")
+        await clock.settle()
+        found = await nodes_of_pods(client)
+        assert all(found[f"g-{index}"] for index in range(3))
+        started = await client.get(groups.VOLCANO_GROUPS, "g", "default")
+        assert "Running" == started["status"]["phase"]
+        assert WHY not in started["metadata"].get("annotations", {})
+        queue = await client.get(groups.VOLCANO_QUEUES, "default")
+        assert ("3", 1) == (queue["status"]["allocated"]["cpu"], queue["status"]["running"])
+
+
+async def test_a_pod_of_volcano_without_a_group_is_given_one() -> None:
+    async with scheduling() as (clock, _, client):
+        await add_node(client)
+        alone = pod("x")
+        alone["spec"]["schedulerName"] = "volcano"
+        made = await client.create(PODS, alone)
+        await clock.settle()
+
+        assert {"x": "a"} == await nodes_of_pods(client)
+        (group,) = (await client.list(groups.VOLCANO_GROUPS, "default")).items
+        assert f"podgroup-{made['metadata']['uid']}" == group["metadata"]["name"]
+
+
+async def test_a_gang_that_lost_a_member_has_first_call_on_its_room_for_a_while() -> None:
+    async with scheduling() as (clock, _, client):
+        await add_node(client, cpu="2")
+        await client.create(groups.VOLCANO_GROUPS, gang("g", 2))
+        for index in range(2):
+            await client.create(PODS, gang_pod("g", index))
+        await clock.settle()
+        for index in range(2):
+            await client.patch(PODS, f"g-{index}", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await clock.settle()
+
+        await client.delete(PODS, "g-1", "default", grace=0)
+        await client.create(PODS, pod("thief"))
+        await clock.settle()
+        assert "" == (await nodes_of_pods(client))["thief"], "the place is kept"
+
+        await client.create(PODS, gang_pod("g", 1))
+        await clock.settle()
+        assert {"g-0": "a", "g-1": "a", "thief": ""} == await nodes_of_pods(client)
+
+
+async def test_the_claim_of_a_gang_ends_by_itself() -> None:
+    async with scheduling() as (clock, _, client):
+        await add_node(client, cpu="2")
+        await client.create(groups.VOLCANO_GROUPS, gang("g", 2))
+        for index in range(2):
+            await client.create(PODS, gang_pod("g", index))
+        await clock.settle()
+        await client.patch(PODS, "g-0", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await client.delete(PODS, "g-1", "default", grace=0)
+        await client.create(PODS, pod("other"))
+        await clock.settle()
+        assert "" == (await nodes_of_pods(client))["other"]
+
+        await clock.advance(200)
+
+        assert "a" == (await nodes_of_pods(client))["other"]

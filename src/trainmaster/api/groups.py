@@ -1,0 +1,90 @@
+"""The kinds in which people write gangs: PodGroup and Queue of Volcano, kube-batch, scheduler-plugins and T9k.
+
+Where one of these systems runs, its own definitions are there and ours are not installed; the embedded cluster has all
+of them, so that a manifest written for any runs as it is. Slim: fields that nobody here reads are kept, not described.
+"""
+
+from trainmaster.api.core import DEFINITIONS
+from trainmaster.api.meta import Object, Resource
+
+VOLCANO_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+VOLCANO_QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
+KUBE_BATCH_GROUPS = Resource("scheduling.incubator.k8s.io", "v1alpha1", "podgroups", "PodGroup")
+KUBE_BATCH_QUEUES = Resource("scheduling.incubator.k8s.io", "v1alpha1", "queues", "Queue", namespaced=False)
+COSCHEDULING_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+T9K_GROUPS = Resource("scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup")
+T9K_QUEUES = Resource("scheduler.tensorstack.dev", "v1beta1", "queues", "Queue")
+
+_KEEP = {"x-kubernetes-preserve-unknown-fields": True}
+_TEXT: Object = {"type": "string"}
+_COUNT: Object = {"type": "integer", "format": "int32", "minimum": 0}
+_FLAG: Object = {"type": "boolean"}
+_AMOUNTS: Object = {
+    "type": "object",
+    "additionalProperties": {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True},
+}
+_AGE: Object = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def definitions() -> list[Object]:
+    """The CustomResourceDefinition of each."""
+    return [
+        _definition(VOLCANO_GROUPS, ["pg", "podgroup-v1beta1"], {
+            "minMember": _COUNT, "minTaskMember": {"type": "object", "additionalProperties": _COUNT},
+            "queue": {**_TEXT, "default": "default"}, "priorityClassName": _TEXT, "minResources": _AMOUNTS,
+        }, [_column("STATUS", "string", ".status.phase"), _column("minMember", "integer", ".spec.minMember"),
+            _column("RUNNINGS", "integer", ".status.running"), _AGE,
+            {**_column("QUEUE", "string", ".spec.queue"), "priority": 1}], status_part=False),
+        _definition(VOLCANO_QUEUES, ["q", "queue-v1beta1"], {
+            "weight": {**_COUNT, "default": 1, "minimum": 1, "maximum": 65535}, "capability": _AMOUNTS,
+            "deserved": _AMOUNTS, "guarantee": {"type": "object", "properties": {"resource": _AMOUNTS}},
+            "reclaimable": _FLAG, "priority": _COUNT, "parent": _TEXT,
+        }, [_column("PARENT", "string", ".spec.parent")]),
+        _definition(KUBE_BATCH_GROUPS, [], {
+            "minMember": _COUNT, "queue": _TEXT, "priorityClassName": _TEXT}, [_AGE], status_part=False),
+        _definition(KUBE_BATCH_QUEUES, [], {"weight": _COUNT, "capability": _AMOUNTS}, [_AGE], status_part=False),
+        _definition(COSCHEDULING_GROUPS, ["pg", "pgs"], {
+            "minMember": {**_COUNT, "minimum": 1}, "minResources": _AMOUNTS, "scheduleTimeoutSeconds": _COUNT,
+        }, [_column("Phase", "string", ".status.phase"), _column("MinMember", "integer", ".spec.minMember"),
+            _column("Running", "integer", ".status.running"), _column("Succeeded", "integer", ".status.succeeded"),
+            _column("Failed", "integer", ".status.failed"), _AGE]),
+        _definition(T9K_GROUPS, [], {
+            "minMember": _COUNT, "queue": {**_TEXT, "default": "default"}, "priority": {**_COUNT, "maximum": 100},
+            "roles": {"type": "array", "items": {"type": "object", "properties": {"name": _TEXT,
+                                                                                  "minMember": _COUNT}}},
+        }, [_AGE]),
+        _definition(T9K_QUEUES, [], {
+            "quota": {"type": "object", "properties": {"requests": _AMOUNTS}}, "requests": _AMOUNTS,
+            "priority": {**_COUNT, "maximum": 100}, "preemptible": _FLAG, "closed": _FLAG,
+        }, [_AGE]),
+    ]
+
+
+def _definition(resource: Resource, short: list[str], spec: Object, columns: list[Object], *,
+                status_part: bool = True) -> Object:
+    schema = {"type": "object", "properties": {
+        "apiVersion": _TEXT, "kind": _TEXT, "metadata": {"type": "object"},
+        "spec": {"type": "object", "properties": spec, **_KEEP}, "status": {"type": "object", **_KEEP},
+    }}
+    version: Object = {"name": resource.version, "served": True, "storage": True,
+                       "schema": {"openAPIV3Schema": schema}, "additionalPrinterColumns": columns}
+    if status_part:
+        version["subresources"] = {"status": {}}
+    annotations = {}
+    if resource.group.endswith(".k8s.io"):      # groups of Kubernetes' own must say who approved them
+        annotations = {"api-approved.kubernetes.io": "unapproved, kept as its first users know it"}
+    return {
+        "apiVersion": DEFINITIONS.api_version, "kind": DEFINITIONS.kind,
+        "metadata": {"name": f"{resource.plural}.{resource.group}",
+                     **({"annotations": annotations} if annotations else {})},
+        "spec": {
+            "group": resource.group, "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": {"kind": resource.kind, "listKind": f"{resource.kind}List", "plural": resource.plural,
+                      "singular": resource.kind.lower(), **({"shortNames": short} if short else {})},
+            "versions": [version],
+        },
+    }
+
+
+def _column(name: str, type_: str, path: str) -> Object:
+    return {"name": name, "type": type_, "jsonPath": path}

@@ -1,0 +1,365 @@
+"""Gangs onto nodes: who may make pods, who is tried next, and a whole gang or nothing.
+
+The order of things is Volcano's (enqueue, allocate, backfill), with its gaps closed: members that ask for nothing are
+placed in the same statement, a gang that lost a member comes before new ones, room that is being given back is kept
+for the gang that waits for it, and the first in line cannot be overtaken for ever.
+"""
+
+import heapq
+from collections.abc import Iterator
+from datetime import datetime
+
+from trainmaster.api.meta import moment
+from trainmaster.cluster.scheduler import dialects, filters, preemption, queues, scores
+from trainmaster.cluster.scheduler.amounts import PODS, Amounts, minus, plus, total
+from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, PENDING, Gang, share
+from trainmaster.cluster.scheduler.queues import Account
+from trainmaster.cluster.scheduler.reasons import Code, Reason
+from trainmaster.cluster.scheduler.settings import Eviction, Settings
+from trainmaster.cluster.scheduler.snapshot import Claim, Pod, Queue, State
+from trainmaster.cluster.scheduler.trial import Trial
+
+FOREVER = float("inf")
+
+
+class Floor:
+    """All gangs, all queues and one trial: the state of a decision about groups."""
+
+    def __init__(self, trial: Trial, settings: Settings, now: datetime) -> None:
+        self.trial = trial
+        self.settings = settings
+        self.now = now
+        self.evictions: list[Eviction] = []
+        self.why: dict[Gang, Reason] = {}
+        snapshot = trial.snapshot
+        self.cluster = total(node.offers for node in snapshot.nodes.values())
+        self.gangs = [Gang(group, list(snapshot.pods_of(key)), snapshot.priority_of(group))
+                      for key, group in snapshot.groups.items()]
+        self.accounts: dict[tuple[str, str], Account] = {}
+        for (dialect, name), queue in snapshot.queues.items():
+            self.accounts[dialect, name] = Account(queue)
+        for gang in self.gangs:
+            if not dialects.by_name(gang.group.key.dialect).queued:
+                key = (gang.group.key.dialect, gang.group.queue)
+                self.accounts.setdefault(key, Account(Queue(gang.group.queue)))
+        self._settle_accounts()
+
+    def account(self, gang: Gang) -> Account | None:
+        return self.accounts.get((gang.group.key.dialect, gang.group.queue))
+
+    def _settle_accounts(self) -> None:
+        busy: dict[Account, None] = {}
+        for gang in self.gangs:
+            account = self.account(gang)
+            if account is None:
+                continue
+            for pod in gang.pods:
+                if pod.state in ALLOCATED or (pod.state is State.PENDING and not pod.gated):
+                    account.request = plus(account.request, pod.requests)
+                    busy[account] = None
+                if pod.state in ALLOCATED:
+                    account.allocated = plus(account.allocated, pod.requests)
+            if gang.group.phase == INQUEUE and gang.group.wanted:
+                rest = minus(gang.group.wanted, gang.allocated)
+                account.inqueue = plus(account.inqueue, {name: max(left, 0) for name, left in rest.items()})
+        by_dialect: dict[str, list[Account]] = {}
+        for (dialect, _name), account in self.accounts.items():
+            by_dialect.setdefault(dialect, []).append(account)
+        for accounts in by_dialect.values():
+            siblings = [account.queue for account in accounts]
+            for account in accounts:
+                account.ceiling = queues.ceiling(account, self.cluster, siblings)
+            queues.deserve([account for account in accounts if account in busy], self.cluster)
+
+
+def enqueue(floor: Floor) -> None:
+    """Which groups that are still pending may have their pods made: phase Inqueue. Volcano's way alone."""
+    used = total(minus(node.offers, node.idle) for node in floor.trial.snapshot.nodes.values())
+    promised = total(account.inqueue for account in floor.accounts.values())
+    for gang in sorted((gang for gang in floor.gangs if _pending(gang)), key=lambda gang: _order(floor, gang)):
+        if not dialects.by_name(gang.group.key.dialect).enqueues:
+            continue
+        account = floor.account(gang)
+        wanted = gang.group.wanted or {}
+        if account is None or not account.queue.open:
+            continue      # said by `allocate`
+        over = {name: amount + promised.get(name, 0) + used.get(name, 0)
+                - int(floor.cluster.get(name, 0) * floor.settings.overcommit) for name, amount in wanted.items()}
+        over = {name: amount for name, amount in over.items() if amount > 0}
+        narrow = [name for name, amount in wanted.items() if account.ceiling is not None and name in account.ceiling
+                  and amount + account.allocated.get(name, 0) + account.inqueue.get(name, 0) > account.ceiling[name]
+                  and name in (account.queue.capability or {})]
+        if narrow:
+            gang.refused = f"queue resource quota insufficient: insufficient {', '.join(sorted(narrow))}"
+            short = {name: wanted[name] + account.allocated.get(name, 0) + account.inqueue.get(name, 0)
+                     - (account.ceiling or {}).get(name, 0) for name in narrow}
+            floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name, short=short)
+        elif over:
+            gang.refused = f"resource in cluster is overused: overused {', '.join(sorted(over))}"
+            floor.why[gang] = Reason(
+                Code.CLUSTER_FULL, least=gang.least, queue=account.queue.name, short=over,
+                nodes=len(floor.trial.snapshot.nodes), holders=_holders(floor, gang, over),
+                ever=all(amount <= floor.cluster.get(name, 0) * floor.settings.overcommit
+                         for name, amount in wanted.items()))
+        else:
+            gang.entered = True
+            promised = plus(promised, wanted)
+            account.inqueue = plus(account.inqueue, wanted)
+
+
+def allocate(floor: Floor) -> Iterator[None]:
+    """Try gangs until none is left that could start. Stops after each, so that nobody waits for a long decision."""
+    lines: dict[Account, list[tuple[tuple[object, ...], int, Gang]]] = {}
+    for number, gang in enumerate(floor.gangs):
+        if _may_try(floor, gang):
+            account = floor.account(gang)
+            assert account is not None
+            lines.setdefault(account, []).append((_order(floor, gang), number, gang))
+    for line in lines.values():
+        heapq.heapify(line)
+    positions = {gang: place + 1 for line in lines.values() for place, (_, _, gang) in enumerate(sorted(line))}
+    while lines:
+        account = min(lines, key=lambda each: each.order)
+        line = lines[account]
+        if not line or (account.overused and account.queue.raw is not None):
+            for _, _, gang in sorted(line):
+                _refuse_for_queue(floor, gang, account)
+            del lines[account]
+            continue
+        _, number, gang = heapq.heappop(line)
+        started = _try(floor, gang, account)
+        if started and gang.waiting:
+            heapq.heappush(line, (_order(floor, gang), number, gang))
+        elif not started:
+            if gang in floor.why and positions.get(gang, 1) > 1:
+                floor.why[gang] = _placed_in_line(floor.why[gang], positions[gang])
+            _keep_room(floor, gang)
+            if account.queue.fifo:
+                del lines[account]
+        yield
+
+
+def _pending(gang: Gang) -> bool:
+    return gang.group.phase in {"", PENDING}
+
+
+def _may_try(floor: Floor, gang: Gang) -> bool:
+    dialect = dialects.by_name(gang.group.key.dialect)
+    account = floor.account(gang)
+    unplaced = gang.waiting
+    if account is None:
+        floor.why[gang] = Reason(Code.QUEUE_MISSING, least=gang.least, queue=gang.group.queue)
+        return False
+    if not account.queue.open:
+        if unplaced or not gang.pods:
+            floor.why[gang] = Reason(Code.QUEUE_CLOSED, least=gang.least, queue=gang.group.queue)
+        return False
+    if dialect.enqueues and _pending(gang) and not gang.entered:
+        return False
+    if unplaced and not gang.complete:
+        floor.why[gang] = Reason(Code.TOO_FEW_MEMBERS, least=gang.least, fitting=gang.valid, queue=gang.group.queue)
+        return False
+    return bool(unplaced)
+
+
+def _order(floor: Floor, gang: Gang) -> tuple[object, ...]:
+    """Who is tried first: the important, the damaged, those that do not run yet, those that have least, the oldest."""
+    return (-gang.priority, not gang.damaged, gang.ready(), share(gang.allocated, floor.cluster), gang.group.created,
+            gang.group.key.key, gang.group.uid)
+
+
+def _try(floor: Floor, gang: Gang, account: Account) -> bool:
+    """Place what the gang needs to be ready, or one more member if it is; nothing at all if that cannot be."""
+    trial, members = floor.trial, gang.waiting
+    was_ready = gang.ready()
+    mark = trial.mark()
+    placed, failed = _place(floor, gang, account, members, surplus=was_ready)
+    if (placed and was_ready) or (not was_ready and gang.ready(placed)):
+        for pod in placed:
+            gang.placed[pod.uid] = trial.placed[pod.uid]
+        return True
+    gang.found = {step.pod.uid: step.node for step in trial.back(mark)}
+    queues.refund(account, total(pod.requests for pod in placed))
+    if was_ready:
+        return False      # the rest waits, and the gang runs without it
+    if _fits_later(floor, gang, members) or _push_out(floor, gang, account, members):
+        return False
+    _explain(floor, gang, failed)
+    return False
+
+
+def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
+           surplus: bool) -> tuple[list[Pod], list[Pod]]:
+    """Put members on nodes until the gang is ready: those that found a place, and those that did not."""
+    placed: list[Pod] = []
+    failed: list[Pod] = []
+    roles: set[tuple[str, Amounts | int]] = set()
+    for pod in members:
+        if placed and (surplus or (gang.ready(placed) and not pod.best_effort)):
+            break
+        kind = (pod.role, id(pod.demands))
+        there = filters.candidates(floor.trial, pod)
+        short = account.allows(pod.requests) if there and account.queue.raw is not None else ""
+        if there and not short:
+            floor.trial.place(pod, scores.best(floor.trial, pod, there).name)
+            queues.charge(account, pod.requests)
+            placed.append(pod)
+            continue
+        failed.append(pod)
+        if short:
+            gang.errors[pod.uid] = f"queue {account.queue.name} may not have more {short}"
+            floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name, short={
+                short: pod.requests[short] + account.allocated.get(short, 0) - account.deserved.get(short, 0)})
+        elif kind in roles and pod.role:
+            gang.errors[pod.uid] = (f"Task {pod.key.name} with role spec {pod.role} has already predicated failed, "
+                                    "skip")
+        else:
+            counts = filters.refusal(floor.trial, pod)
+            gang.obstacles = gang.obstacles or counts
+            gang.errors[pod.uid] = dialects.by_name(gang.group.key.dialect).refusal(
+                counts, len(floor.trial.snapshot.nodes))
+        roles.add(kind)
+    return placed, failed
+
+
+def _fits_later(floor: Floor, gang: Gang, members: list[Pod]) -> bool:
+    """Whether it fits once the pods that are ending are gone. Then its places are kept, or others would take them."""
+    trial = floor.trial
+    if not any(node.releasing for node in trial.snapshot.nodes.values()):
+        return False
+    trial.future = True
+    mark, placed = trial.mark(), list[Pod]()
+    for pod in members:
+        if there := filters.candidates(trial, pod):
+            trial.place(pod, scores.best(trial, pod, there).name)
+            placed.append(pod)
+    trial.future = False
+    if not gang.ready(placed):
+        trial.back(mark)
+        return False
+    gang.held = True
+    floor.why[gang] = Reason(Code.BEING_FREED, least=gang.least, fitting=len(gang.found), queue=gang.group.queue)
+    return True
+
+
+def _push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> bool:
+    """By preemption within the queue, then by reclaiming from other queues, if either is switched on."""
+    needed = members[:max(gang.least - sum(1 for pod in gang.pods if pod.state in ALLOCATED), 0)]
+    if not needed or not all(pod.preempts for pod in needed):
+        return False
+    ways = []
+    if floor.settings.preempt:
+        ways.append(("preempt", lambda pod: _lesser(floor, gang, pod)))
+    if floor.settings.reclaim and not account.overused:
+        ways.append(("reclaim", lambda pod: _borrowed(floor, gang, account, pod)))
+    for why, allowed in ways:
+        victims = preemption.for_gang(floor.trial, needed, allowed)
+        if victims is not None:
+            floor.evictions += [Eviction(pod.key, pod.uid, why, pod.group) for pod in victims]
+            gang.held = True
+            floor.why[gang] = Reason(Code.BEING_FREED, least=gang.least, queue=gang.group.queue)
+            return True
+    return False
+
+
+def _lesser(floor: Floor, gang: Gang, pod: Pod) -> bool:
+    """A pod of a less important gang of the same queue that may be sent away."""
+    group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
+    return (group is not None and group is not gang.group and group.key.dialect == gang.group.key.dialect
+            and group.queue == gang.group.queue and pod.preemptable and pod.priority < preemption.CRITICAL
+            and floor.trial.snapshot.priority_of(group) < gang.priority)
+
+
+def _borrowed(floor: Floor, gang: Gang, account: Account, pod: Pod) -> bool:
+    """A pod of a queue that has more than it deserves and gives back."""
+    group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
+    if group is None or group.key.dialect != gang.group.key.dialect or pod.priority >= preemption.CRITICAL:
+        return False
+    other = floor.accounts.get((group.key.dialect, group.queue))
+    if other is None or other is account or not other.queue.reclaimable:
+        return False
+    return any(other.allocated.get(name, 0) > other.deserved.get(name, 0) for name in pod.requests if name != PODS)
+
+
+def _refuse_for_queue(floor: Floor, gang: Gang, account: Account) -> None:
+    if gang.ready() or _push_out(floor, gang, account, gang.waiting):      # within the queue there may be lesser ones
+        return
+    wanted = total(pod.requests for pod in gang.waiting[:gang.least])
+    short = {name: amount + account.allocated.get(name, 0) - account.deserved.get(name, 0)
+             for name, amount in wanted.items()}
+    floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name,
+                             short={name: amount for name, amount in short.items() if amount > 0})
+
+
+def _explain(floor: Floor, gang: Gang, failed: list[Pod]) -> None:
+    """Why no place was found: what all members that are still needed lack, together."""
+    if gang in floor.why:
+        return
+    held = sum(1 for pod in gang.pods if pod.state in ALLOCATED or pod.state is State.SUCCEEDED)
+    needed = failed[:max(gang.least - held - len(gang.found), 1)]
+    obstacles = gang.obstacles
+    by_amount = [name for name in obstacles if name.startswith("Insufficient ") or name == "Too many pods"]
+    short: dict[str, int] = {}
+    if by_amount and len(by_amount) == len(obstacles):
+        short = total(pod.requests for pod in needed)
+    nodes = floor.trial.snapshot.nodes.values()
+    largest = {name: max((floor.trial.idle(node).get(name, 0) for node in nodes), default=0) for name in short}
+    lacked = {"pods" if name == "Too many pods" else name.removeprefix("Insufficient ") for name in by_amount}
+    floor.why[gang] = Reason(
+        Code.NO_NODE_FITS, least=gang.least, fitting=held + len(gang.found), queue=gang.group.queue,
+        short={name: amount for name, amount in short.items() if name in lacked}, largest={
+            name: amount for name, amount in largest.items() if name in lacked},
+        filters=dict(obstacles), nodes=len(floor.trial.snapshot.nodes), holders=_holders(floor, gang, lacked),
+        ever=fits_empty(floor, gang))
+
+
+def _holders(floor: Floor, gang: Gang, lacked: Amounts | set[str]) -> tuple[str, ...]:
+    """Who has most of what is missing; three at most."""
+    found = []
+    for other in floor.gangs:
+        held = sum(other.allocated.get(name, 0) for name in lacked) if other is not gang else 0
+        if held:
+            found.append((-held, str(other.group.key)))
+    return tuple(name for _, name in sorted(found)[:3])
+
+
+def fits_empty(floor: Floor, gang: Gang) -> bool:
+    """Whether the gang would fit if no other gang's pods were there."""
+    trial = Trial(floor.trial.snapshot)
+    for other in floor.gangs:
+        for pod in other.pods:
+            if other is not gang and pod.placed:
+                trial.evict(pod)
+    placed = []
+    for pod in gang.waiting:
+        if there := filters.candidates(trial, pod):
+            trial.place(pod, scores.best(trial, pod, there).name)
+            placed.append(pod)
+    return gang.ready(placed)
+
+
+def _placed_in_line(reason: Reason, position: int) -> Reason:
+    return Reason(reason.code, reason.least, reason.fitting, reason.queue, position, reason.short, reason.largest,
+                  reason.filters, reason.nodes, reason.holders, reason.ever)
+
+
+def _keep_room(floor: Floor, gang: Gang) -> None:
+    """For a gang that has waited too long: nobody behind it takes room that it will need."""
+    patience = floor.settings.patience
+    if not patience or gang.held or gang.ready() or not gang.group.created:
+        return
+    waited = (floor.now - moment(gang.group.created)).total_seconds()
+    if waited < patience or gang not in floor.why or not floor.why[gang].ever \
+            or floor.why[gang].code is not Code.NO_NODE_FITS:
+        return
+    trial = Trial(floor.trial.snapshot)
+    for other in floor.gangs:
+        for pod in other.pods:
+            if other is not gang and pod.placed:
+                trial.evict(pod)
+    for pod in gang.waiting[:gang.least]:
+        if there := filters.candidates(trial, pod):
+            trial.place(pod, scores.best(trial, pod, there).name)
+    floor.trial.hold(Claim(gang.group.key, step.node, step.pod.requests, FOREVER)
+                     for step in trial.steps if not step.away)
+    floor.trial.growth += 1

@@ -1,0 +1,157 @@
+"""What a pod demands of the node it goes to, apart from amounts: read once, shared by all pods that demand the same.
+
+The pods of one role differ in name and environment only. They get the very same `Demands`, so that an answer about a
+node is worked out once for all of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import orjson
+
+from trainmaster.api.meta import Object, labels_of, namespace_of
+from trainmaster.cluster.scheduler.selecting import EVERYTHING, NodeTerm, Selector, label_selector, node_term
+
+Port = tuple[str, str, int]      # address, protocol, number
+ANY_ADDRESS = "0.0.0.0"          # noqa: S104  a value that is compared, nothing listens here
+NOT_READY = ("node.kubernetes.io/not-ready", "", "NoSchedule")
+Taint = tuple[str, str, str]     # key, value, effect
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+    def covers(self, taint: Taint) -> bool:
+        key, value, effect = taint
+        if self.effect and self.effect != effect:
+            return False
+        if self.operator == "Exists":
+            return not self.key or self.key == key
+        return self.key == key and self.value == value
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """Pods near which, or away from which, a pod wants to be."""
+
+    selector: Selector | None
+    namespaces: frozenset[str] | None     # None: all
+    topology: str
+
+    def means(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        if self.selector is None or (self.namespaces is not None and namespace not in self.namespaces):
+            return False
+        return self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    term: PodTerm
+    skew: int
+    hard: bool
+    least_domains: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demands:
+    """Equal only to itself: `demands_of` gives equal pods the same one."""
+
+    node_selector: Selector = EVERYTHING
+    node_terms: tuple[NodeTerm, ...] | None = None
+    node_wishes: tuple[tuple[int, NodeTerm], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    ports: frozenset[Port] = frozenset()
+    near: tuple[PodTerm, ...] = ()
+    away: tuple[PodTerm, ...] = ()
+    pod_wishes: tuple[tuple[int, PodTerm], ...] = ()
+    spreads: tuple[Spread, ...] = ()
+    claims: tuple[str, ...] = ()
+
+    @property
+    def social(self) -> bool:
+        """Whether other pods matter for where it may go."""
+        return bool(self.near or self.away or self.spreads)
+
+
+def demands_of(pod: Object) -> Demands:
+    """The demands of a pod; pods that demand the same get the same object."""
+    spec = pod["spec"]
+    claims = [volume["persistentVolumeClaim"]["claimName"] for volume in spec.get("volumes") or ()
+              if (volume.get("persistentVolumeClaim") or {}).get("claimName")]
+    affinity, spreads = spec.get("affinity") or None, spec.get("topologySpreadConstraints") or None
+    # Labels and namespace count only where a term may be about the pod itself.
+    self_named = [namespace_of(pod), labels_of(pod)] if affinity or spreads or claims else None
+    essence = [spec.get("nodeSelector"), affinity, spec.get("tolerations"), _ports(spec), spreads, claims, self_named]
+    return _read(orjson.dumps(essence, option=orjson.OPT_SORT_KEYS))
+
+
+@lru_cache(maxsize=4096)
+def _read(essence: bytes) -> Demands:
+    selector, affinity, tolerations, ports, spreads, claims, self_named = orjson.loads(essence)
+    namespace, labels = self_named or ("", {})
+    affinity = affinity or {}
+    nodes = affinity.get("nodeAffinity") or {}
+    required = nodes.get("requiredDuringSchedulingIgnoredDuringExecution")
+    near, away = affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}
+    return Demands(
+        node_selector=label_selector({"matchLabels": selector or {}}) or EVERYTHING,
+        node_terms=tuple(map(node_term, required.get("nodeSelectorTerms") or ())) if required else None,
+        node_wishes=tuple((int(wish.get("weight") or 0), node_term(wish.get("preference") or {}))
+                          for wish in nodes.get("preferredDuringSchedulingIgnoredDuringExecution") or ()),
+        tolerations=tuple(_toleration(each) for each in tolerations or ()),
+        ports=frozenset((str(address), str(protocol), int(number)) for address, protocol, number in ports),
+        near=_terms(near, namespace), away=_terms(away, namespace),
+        pod_wishes=(*_wishes(near, namespace, 1), *_wishes(away, namespace, -1)),
+        spreads=tuple(_spread(each, namespace, labels) for each in spreads or ()),
+        claims=tuple(claims),
+    )
+
+
+def _ports(spec: Object) -> list[Port]:
+    """The ports of the host that a pod takes."""
+    host = bool(spec.get("hostNetwork"))
+    found: set[Port] = set()
+    for container in spec.get("containers") or ():
+        for port in container.get("ports") or ():
+            number = port.get("hostPort") or (port.get("containerPort") if host else 0)
+            if number:
+                found.add((port.get("hostIP") or ANY_ADDRESS, port.get("protocol") or "TCP", int(number)))
+    return sorted(found)
+
+
+def _toleration(spec: Object) -> Toleration:
+    return Toleration(str(spec.get("key") or ""), str(spec.get("operator") or "Equal"), str(spec.get("value") or ""),
+                      str(spec.get("effect") or ""))
+
+
+def _terms(affinity: Object, namespace: str) -> tuple[PodTerm, ...]:
+    return tuple(_term(each, namespace)
+                 for each in affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+
+
+def _wishes(affinity: Object, namespace: str, sign: int) -> list[tuple[int, PodTerm]]:
+    return [(sign * int(wish.get("weight") or 0), _term(wish.get("podAffinityTerm") or {}, namespace))
+            for wish in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()]
+
+
+def _term(spec: Object, namespace: str) -> PodTerm:
+    named = frozenset(spec.get("namespaces") or ())
+    # A namespace selector is read as far as it can be without knowing namespaces: an empty one means all of them.
+    everywhere = spec.get("namespaceSelector") == {}
+    return PodTerm(label_selector(spec.get("labelSelector")), None if everywhere else named or frozenset((namespace,)),
+                   str(spec.get("topologyKey") or ""))
+
+
+def _spread(spec: Object, namespace: str, labels: Mapping[str, str]) -> Spread:
+    wanted = dict(spec.get("labelSelector") or {})
+    same = {key: labels[key] for key in spec.get("matchLabelKeys") or () if key in labels}
+    if same:
+        wanted["matchLabels"] = {**(wanted.get("matchLabels") or {}), **same}
+    term = PodTerm(label_selector(wanted), frozenset((namespace,)), str(spec.get("topologyKey") or ""))
+    return Spread(term, int(spec.get("maxSkew") or 1), spec.get("whenUnsatisfiable") != "ScheduleAnyway",
+                  int(spec.get("minDomains") or 1))

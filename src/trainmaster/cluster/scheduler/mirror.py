@@ -1,0 +1,124 @@
+"""The snapshot, kept from watches, with what we did ourselves laid over it until the watches show it.
+
+Changes are queued as they come and folded in between two decisions, never during one.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
+from trainmaster.api.core import NODES, PODS
+from trainmaster.api.meta import Object, Resource, name_of, uid_of
+from trainmaster.cluster.scheduler import dialects
+from trainmaster.cluster.scheduler.dialects import Dialect
+from trainmaster.cluster.scheduler.gangs import ALLOCATED, RUNNING
+from trainmaster.cluster.scheduler.snapshot import Claim, Pod, Snapshot, State, read_pod
+from trainmaster.kube.client import Client
+from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.informer import Informer
+
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+Take = Callable[[Object | None, Object | None], None]
+
+
+class Mirror:
+    """`snapshot` shows the cluster as of the last `fold`; `changed` is called when there is something to fold."""
+
+    def __init__(self, client: Client, clock: Clock, served: tuple[Dialect, ...], comeback: float,
+                 changed: Callable[[], None]) -> None:
+        self.snapshot = Snapshot()
+        self.informers: list[Informer] = []
+        self._client = client
+        self._clock = clock
+        self._comeback = comeback
+        self._changed = changed
+        self._news: list[Callable[[], None]] = []
+        self._bound: dict[str, str] = {}      # pod UID -> node: bindings that the watch has not shown yet
+        self.pods = self._follow(PODS, self._pod)
+        self._follow(NODES, self._node)
+        self._follow(PRIORITY_CLASSES, self._class)
+        for dialect in served:
+            self._follow(dialect.groups, partial(self._group, dialect))
+            if dialect.queues is not None:
+                self._follow(dialect.queues, partial(self._queue, dialect))
+
+    def fold(self, now: datetime) -> None:
+        """Take in what the watches told since the last time."""
+        news, self._news = self._news, []
+        for change in news:
+            change()
+        moment = now.timestamp()
+        self.snapshot.claims = [claim for claim in self.snapshot.claims
+                                if claim.until > moment and claim.group in self.snapshot.groups]
+
+    def assume(self, uid: str, node: str) -> None:
+        """Count a pod as bound, or (no node) no longer, until the watch says how it is."""
+        if node:
+            self._bound[uid] = node
+        else:
+            self._bound.pop(uid, None)
+        pod = self.snapshot.pods.get(uid)
+        if pod is not None:
+            self.snapshot.put_pod(read_pod(pod.raw, pod.group, node))
+
+    def _follow(self, resource: Resource, take: Take) -> Informer:
+        informer = Informer(self._client, resource, clock=self._clock)
+
+        def told(before: Object | None, after: Object | None) -> None:
+            self._news.append(partial(take, before, after))
+            self._changed()
+
+        informer.on_change(told)
+        self.informers.append(informer)
+        return informer
+
+    def _pod(self, before: Object | None, after: Object | None) -> None:
+        seen = after or before
+        assert seen is not None
+        uid = uid_of(seen)
+        if after is None or after["spec"].get("nodeName"):
+            self._bound.pop(uid, None)
+        had = self.snapshot.pods.get(uid)
+        if after is None:
+            self.snapshot.drop_pod(uid)
+        else:
+            self.snapshot.put_pod(read_pod(after, dialects.group_of(after), self._bound.get(uid, "")))
+        if had is not None and had.state in {*ALLOCATED, State.RELEASING}:
+            self._lost(had, self.snapshot.pods.get(uid))
+
+    def _lost(self, had: Pod, left: Pod | None) -> None:
+        """A member of a running gang is gone: the gang has first call on its room for a while."""
+        if had.group is None or (left is not None and left.state is not State.FAILED):
+            return
+        group = self.snapshot.groups.get(had.group)
+        running = sum(1 for pod in self.snapshot.pods_of(had.group) if pod.state in ALLOCATED)
+        if not running:      # all of it is gone: nobody is waiting for the rest
+            self.snapshot.claims = [claim for claim in self.snapshot.claims if claim.group != had.group]
+        elif group is not None and group.phase == RUNNING and running < group.least:
+            until = self._clock.now().timestamp() + self._comeback
+            self.snapshot.claims.append(Claim(had.group, had.node, had.requests, until))
+
+    def _node(self, before: Object | None, after: Object | None) -> None:
+        if after is not None:
+            self.snapshot.put_node(after)
+        elif before is not None:
+            self.snapshot.drop_node(name_of(before))
+
+    def _class(self, before: Object | None, after: Object | None) -> None:
+        if after is not None:
+            self.snapshot.classes[name_of(after)] = after
+        elif before is not None:
+            self.snapshot.classes.pop(name_of(before), None)
+
+    def _group(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
+        if after is not None:
+            group = dialects.read_group(after, dialect)
+            self.snapshot.groups[group.key] = group
+        elif before is not None:
+            self.snapshot.groups.pop(dialects.read_group(before, dialect).key, None)
+
+    def _queue(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
+        if after is not None:
+            self.snapshot.queues[dialect.name, name_of(after)] = dialects.read_queue(after)
+        elif before is not None:
+            self.snapshot.queues.pop((dialect.name, name_of(before)), None)

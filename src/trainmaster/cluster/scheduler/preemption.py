@@ -1,0 +1,121 @@
+"""Whom to send away so that a pod, or a whole gang, can start: as few as possible, never for nothing.
+
+Victims come in units. A pod whose gang can spare it is a unit of its own; otherwise the whole gang is one, since half
+a gang holds room and does nothing. Nobody is sent away unless all that was asked for then fits.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from trainmaster.cluster.scheduler import filters, scores
+from trainmaster.cluster.scheduler.amounts import fits, plus
+from trainmaster.cluster.scheduler.gangs import ALLOCATED
+from trainmaster.cluster.scheduler.snapshot import Node, Pod
+from trainmaster.cluster.scheduler.trial import Trial
+
+CRITICAL = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pods that go together."""
+
+    pods: tuple[Pod, ...]
+
+    @property
+    def cost(self) -> tuple[int, int, str]:
+        """What is sent away first: the least important, the smallest, the youngest."""
+        return (max(pod.priority for pod in self.pods), len(self.pods),
+                "".join(chr(0x10FFFF - ord(sign)) for sign in self.pods[0].created) + self.pods[0].uid)
+
+
+def for_pod(trial: Trial, pod: Pod, allowed: Callable[[Pod], bool]) -> tuple[Node, list[Pod]] | None:
+    """The node on which a pod fits at the least cost, and who must go for it; None if there is none."""
+    best: tuple[tuple[object, ...], Node, list[Pod]] | None = None
+    for node in trial.snapshot.nodes.values():
+        if filters.by_nature(pod.demands, node):
+            continue
+        victims = _on(trial, pod, node, allowed)
+        if victims is None:
+            continue
+        cost = (max((each.priority for each in victims), default=-1), len(victims), node.name)
+        if best is None or cost < best[0]:
+            best = (cost, node, victims)
+    return None if best is None else (best[1], best[2])
+
+
+def for_gang(trial: Trial, members: Iterable[Pod], allowed: Callable[[Pod], bool]) -> list[Pod] | None:
+    """Place all these pods, sending others away where needed: the victims, or None and nothing changed."""
+    mark = trial.mark()
+    victims: list[Pod] = []
+    for pod in members:
+        there = filters.candidates(trial, pod)
+        if there:
+            trial.place(pod, scores.best(trial, pod, there).name)
+            continue
+        found = for_pod(trial, pod, lambda other: other.uid not in trial.placed and allowed(other))
+        if found is None:
+            trial.back(mark)
+            return None
+        node, going = found
+        for victim in going:
+            trial.evict(victim)
+        victims += going
+        trial.place(pod, node.name)
+    return victims
+
+
+def units(trial: Trial, pods: Iterable[Pod]) -> list[Unit]:
+    """The pods as they would go: alone where the gang can spare them, with the whole gang where not."""
+    found: list[Unit] = []
+    seen: set[str] = set()
+    for pod in sorted(pods, key=lambda each: (each.priority, each.created, each.uid)):
+        if pod.uid in seen:
+            continue
+        together = _together(trial, pod)
+        seen |= {each.uid for each in together}
+        found.append(Unit(together))
+    return sorted(found, key=lambda unit: unit.cost)
+
+
+def _on(trial: Trial, pod: Pod, node: Node, allowed: Callable[[Pod], bool]) -> list[Pod] | None:
+    """Who must go from one node for a pod to fit there."""
+    there = [other for other in node.pods.values() if other.state in ALLOCATED and not trial.gone(other)
+             and allowed(other)]
+    mark = trial.mark()
+    chosen: list[Unit] = []
+    for unit in units(trial, there):
+        if not all(allowed(each) for each in unit.pods):
+            continue
+        if not filters.obstacles(trial, pod, node):
+            break
+        for each in unit.pods:
+            if not trial.gone(each):
+                trial.evict(each)
+        chosen.append(unit)
+    if filters.obstacles(trial, pod, node):
+        trial.back(mark)
+        return None
+    trial.back(mark)
+    # The order was by importance, not by size: those that turned out not to be needed stay, the most important first.
+    for unit in sorted(chosen, key=lambda each: each.cost, reverse=True):
+        rest = [each for each in chosen if each is not unit]
+        freed: dict[str, int] = {}
+        for other in rest:
+            for each in other.pods:
+                freed = plus(freed, each.requests if each.node == node.name else {})
+        if not pod.demands.ports and not pod.demands.social and fits(pod.requests, plus(trial.idle(node), freed)):
+            chosen = rest
+    victims = [each for unit in chosen for each in unit.pods]
+    return victims or None
+
+
+def _together(trial: Trial, pod: Pod) -> tuple[Pod, ...]:
+    group = trial.snapshot.groups.get(pod.group) if pod.group is not None else None
+    if group is None:
+        return (pod,)
+    there = [other for other in trial.snapshot.pods_of(group.key)
+             if other.state in ALLOCATED and not trial.gone(other)]
+    if len(there) - 1 >= group.least:
+        return (pod,)
+    return tuple(sorted(there, key=lambda each: each.order))

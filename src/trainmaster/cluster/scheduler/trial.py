@@ -1,0 +1,142 @@
+"""A trial: pods put on nodes, and taken off, on top of what is; everything can be taken back to any mark.
+
+This is what makes decisions whole or nothing: a gang is tried member by member, and if one finds no place, all of it is
+undone before the next job is looked at. Nothing of the snapshot is changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from trainmaster.cluster.scheduler.amounts import Amounts, plus
+from trainmaster.cluster.scheduler.demands import ANY_ADDRESS, PodTerm, Port
+from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Node, Pod, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that was done: a pod put on a node, or (`away`) a running one taken off."""
+
+    pod: Pod
+    node: str
+    away: bool = False
+    claim: Claim | None = None      # that of its gang, which it used
+
+
+class Trial:
+    """What would be, if what was tried so far were done."""
+
+    def __init__(self, snapshot: Snapshot, claims: Iterable[Claim] = ()) -> None:
+        self.snapshot = snapshot
+        self.steps: list[Step] = []
+        self.placed: dict[str, str] = {}                       # pod UID -> node
+        self.growth = 0                                        # counts what made room: cached refusals end with it
+        self.refusals: dict[object, tuple[int, Mapping[str, int]]] = {}
+        self.future = False                                    # count what is on its way out as free
+        self._idle: dict[str, dict[str, int]] = {}
+        self._gone: dict[str, Pod] = {}
+        self._neighbours: dict[PodTerm, dict[str, int]] = {}
+        self._claims = list(claims)
+
+    def idle(self, node: Node) -> Mapping[str, int]:
+        there = self._idle.get(node.name, node.idle)
+        return plus(there, node.releasing) if self.future and node.releasing else there
+
+    def claimed(self, node: str, group: GroupKey | None) -> Amounts | None:
+        """What is held on a node for others than this group."""
+        found = [claim.amounts for claim in self._claims if claim.node == node and claim.group != group]
+        if not found:
+            return None
+        held: dict[str, int] = {}
+        for amounts in found:
+            held = plus(held, amounts)
+        return held
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._claims)
+
+    def hold(self, claims: Iterable[Claim]) -> None:
+        """Keep room for somebody from here on."""
+        self._claims.extend(claims)
+
+    def place(self, pod: Pod, node: str) -> None:
+        self._change(node, pod, -1)
+        self.placed[pod.uid] = node
+        claim = next((each for each in self._claims if each.group == pod.group and each.node == node), None)
+        if claim is not None:      # a member that comes back
+            self._claims.remove(claim)
+        self.steps.append(Step(pod, node, claim=claim))
+
+    def evict(self, pod: Pod) -> None:
+        self._change(pod.node, pod, 1)
+        self._gone[pod.uid] = pod
+        self.growth += 1
+        self.steps.append(Step(pod, pod.node, away=True))
+
+    def mark(self) -> int:
+        return len(self.steps)
+
+    def back(self, mark: int) -> list[Step]:
+        """Undo everything since the mark; what was undone, in the order in which it was done."""
+        undone = self.steps[mark:]
+        for step in reversed(undone):
+            self._change(step.node, step.pod, -1 if step.away else 1)
+            if step.away:
+                del self._gone[step.pod.uid]
+            else:
+                del self.placed[step.pod.uid]
+            if step.claim is not None:
+                self._claims.append(step.claim)
+        del self.steps[mark:]
+        if undone:
+            self.growth += 1
+        return undone
+
+    def gone(self, pod: Pod) -> bool:
+        return pod.uid in self._gone
+
+    def taken_ports(self, node: Node) -> set[Port]:
+        found = {port for pod in node.pods.values() if pod.uid not in self._gone for port in pod.demands.ports}
+        for step in self.steps:
+            if step.node == node.name and not step.away:
+                found |= step.pod.demands.ports
+        return found
+
+    def neighbours(self, term: PodTerm) -> Mapping[str, int]:
+        """How many pods that the term means are in each domain of its topology."""
+        known = self._neighbours.get(term)
+        if known is None:
+            known = self._neighbours[term] = {}
+            for node in self.snapshot.nodes.values():
+                for pod in node.pods.values():
+                    if pod.uid not in self._gone:
+                        _count(known, term, pod, node, 1)
+            for step in self.steps:
+                if not step.away:
+                    _count(known, term, step.pod, self.snapshot.nodes[step.node], 1)
+        return known
+
+    def _change(self, name: str, pod: Pod, sign: int) -> None:
+        node = self.snapshot.nodes.get(name)
+        if node is None:
+            return
+        idle = self._idle.get(name)
+        if idle is None:
+            idle = self._idle[name] = dict(node.idle)
+        for resource, amount in pod.requests.items():
+            idle[resource] = idle.get(resource, 0) + sign * amount
+        for term, known in self._neighbours.items():
+            _count(known, term, pod, node, -sign)
+
+
+def _count(known: dict[str, int], term: PodTerm, pod: Pod, node: Node, sign: int) -> None:
+    domain = node.labels.get(term.topology)
+    if domain is not None and term.means(pod.key.namespace, pod.labels):
+        known[domain] = known.get(domain, 0) + sign
+
+
+def clash(wanted: Iterable[Port], taken: Iterable[Port]) -> bool:
+    """Whether two pods cannot have these ports of one host at once."""
+    there = list(taken)
+    return any(number == other and protocol == kind and (address in (ANY_ADDRESS, where) or where == ANY_ADDRESS)
+               for address, protocol, number in wanted for where, kind, other in there)
