@@ -43,7 +43,7 @@ def definitions() -> list[Object]:
         _definition(KUBE_BATCH_GROUPS, [], {
             "minMember": _COUNT, "queue": _TEXT, "priorityClassName": _TEXT}, [_AGE], status_part=False),
         _definition(KUBE_BATCH_QUEUES, [], {"weight": _COUNT, "capability": _AMOUNTS}, [_AGE], status_part=False),
-        _definition(COSCHEDULING_GROUPS, ["pg", "pgs"], {
+        _definition(COSCHEDULING_GROUPS, ["pgs"], {      # its other short name, pg, is Volcano's here
             "minMember": {**_COUNT, "minimum": 1}, "minResources": _AMOUNTS, "scheduleTimeoutSeconds": _COUNT,
         }, [_column("Phase", "string", ".status.phase"), _column("MinMember", "integer", ".spec.minMember"),
             _column("Running", "integer", ".status.running"), _column("Succeeded", "integer", ".status.succeeded"),
