@@ -250,6 +250,8 @@ class Review:
 
     async def _asked(self, each: Candidate, view: Object | None, before: Object | None, *, mutating: bool) -> Verdict:
         hook, uid = each.hook, str(uuid.uuid4())
+        if hook.conditions:
+            raise Broken("its matchConditions cannot be evaluated by this server yet")
         version = reviews.version_of(hook.versions)
         about = reviews.request(uid, self.asked, each.seen_as, self._seen(each, view), self._seen(each, before))
         if hook.judge is not None:

@@ -135,7 +135,12 @@ async def hook_server() -> AsyncIterator[HookServer]:
         yield served
     finally:
         served.hold.set()
+        left = {*served.connections, *(each.transport for each in runner.server.connections)} if runner.server else set()
         await runner.cleanup()
+        for transport in left - {None}:      # a client that keeps its connection would leave it half closed
+            transport.abort()
+        for _ in range(3):                   # TLS and socket end one turn of the loop after the other
+            await asyncio.sleep(0)
 
 
 @cache
