@@ -7,11 +7,13 @@ write before it.
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.unit.cluster.controllers.workloads import test_jobs as job_tests
 from tests.unit.cluster.controllers.workloads.scene import Scene, scene, workload
 from tests.unit.cluster.controllers.workloads.test_deployments import patch, revisions, set_image
 
 from trainmaster.api.meta import Object
 from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS
+from trainmaster.cluster.controllers.workloads.jobs import JOBS
 from trainmaster.cluster.controllers.workloads.replica_sets import REPLICA_SETS
 
 pytestmark = pytest.mark.faults
@@ -59,11 +61,67 @@ async def resize(it: Scene) -> Object:
     return await picture(it)
 
 
+async def job_end(it: Scene) -> Object:
+    status = (await it.client.get(JOBS, "web", "default"))["status"]
+    said = [(each["type"], each["status"], each["reason"]) for each in status.get("conditions") or ()]
+    pods = sorted((pod["status"]["phase"], tuple(pod["metadata"].get("finalizers") or ())) for pod in await it.pods())
+    return {"counts": await job_tests.counts(it), "said": said, "pods": pods}
+
+
+async def job_with_failures(it: Scene) -> Object:
+    await it.client.create(JOBS, job_tests.job(completions=3, parallelism=2, backoffLimit=3))
+    await it.settle(5)
+    await job_tests.finish(it, "Failed")
+    await it.settle(40)
+    await job_tests.finish(it)
+    await it.settle(5)
+    await job_tests.finish(it)
+    await it.settle(5)
+    return await job_end(it)
+
+
+async def job_that_fails(it: Scene) -> Object:
+    await it.client.create(JOBS, job_tests.job(completions=2, parallelism=2, backoffLimit=0))
+    await it.settle(5)
+    await it.bind()
+    first = (await it.pods())[0]["metadata"]["name"]
+    await job_tests.finish(it, "Failed", first)
+    await it.settle(5)
+    await it.bury()
+    await it.settle(5)
+    return await job_end(it)
+
+
+async def indexed_job(it: Scene) -> Object:
+    await it.client.create(JOBS, job_tests.job(
+        completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=1))
+    await it.settle(5)
+    await job_tests.finish(it, "Failed", "web-1-*")
+    await it.settle(40)
+    await job_tests.finish(it)
+    await it.settle(5)
+    return await job_end(it)
+
+
+async def suspended_job(it: Scene) -> Object:
+    await it.client.create(JOBS, job_tests.job(parallelism=2))
+    await it.settle(5)
+    await it.client.patch(JOBS, "web", "default", {"spec": {"suspend": True}})
+    await it.run(2)
+    await it.client.patch(JOBS, "web", "default", {"spec": {"suspend": False}})
+    await it.settle(5)
+    return await job_end(it)
+
+
 @pytest.mark.parametrize("story", [
-    pytest.param(replica_set, id="a replica set grows and shrinks"),
+    pytest.param(job_with_failures, id="a job succeeds after failures"),
+    pytest.param(job_that_fails, marks=pytest.mark.full, id="a job fails while another pod runs"),
+    pytest.param(indexed_job, id="an index is tried again"),
+    pytest.param(suspended_job, marks=pytest.mark.full, id="a job is suspended and resumed"),
+    pytest.param(replica_set, marks=pytest.mark.full, id="a replica set grows and shrinks"),
     pytest.param(rollout, id="a deployment is rolled out"),
-    pytest.param(recreation, id="a deployment is recreated"),
-    pytest.param(resize, id="a deployment is scaled"),
+    pytest.param(recreation, marks=pytest.mark.full, id="a deployment is recreated"),
+    pytest.param(resize, marks=pytest.mark.full, id="a deployment is scaled"),
 ])
 async def test_dying_after_any_write_ends_in_the_same_state(story: Story) -> None:
     async def told(dies_after: int | None) -> tuple[list[str], Object]:

@@ -53,9 +53,9 @@ def claims(owner: Object, selector: Object, things: Iterable[Object]) -> Claims:
 
 async def claim(
     client: Client, kind: Resource, owner: Object, selector: Object, of: Resource, things: Iterable[Object],
-    recent: Recent,
+    recent: Recent, finalizer: str = "",
 ) -> list[Object]:
-    """Adopt and release what must be; the dependents after that."""
+    """Adopt and release what must be; the dependents after that. What is adopted gets the finalizer, if any."""
     found = claims(owner, selector, things)
     for thing in found.release:
         with suppress(NotFound, Invalid):    # it went, or may not be changed any more
@@ -67,7 +67,10 @@ async def claim(
         for thing in found.adopt:
             owners = [*(metadata(thing).get("ownerReferences") or ()), reference(owner)]
             with suppress(NotFound):
-                adopted = await client.patch(of, name_of(thing), namespace_of(thing), _owners(thing, owners))
+                change = _owners(thing, owners)
+                if finalizer:
+                    change["metadata"]["finalizers"] = [*(metadata(thing).get("finalizers") or ()), finalizer]
+                adopted = await client.patch(of, name_of(thing), namespace_of(thing), change)
                 recent.made(adopted)
                 mine.append(adopted)
     return mine

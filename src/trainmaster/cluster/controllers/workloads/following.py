@@ -29,7 +29,7 @@ from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.recent import Recent
 
 BURST = timedelta(milliseconds=50)
-OWNER, ORPHANS = "owner", "orphans"
+OWNER, ORPHANS, OF_JOB = "owner", "orphans", "job"
 
 Selector = Callable[[Object], Object]
 
@@ -56,7 +56,8 @@ class Dependents:
 
 
 def pods(client: Client, clock: Clock) -> Dependents:
-    return Dependents(Informer(Reduced(client, kept), PODS, clock=clock, indexes=INDEXES), clock)
+    indexes = {**INDEXES, OF_JOB: job_index}
+    return Dependents(Informer(Reduced(client, kept), PODS, clock=clock, indexes=indexes), clock)
 
 
 def owner_index(thing: Object) -> Iterable[str]:
@@ -66,6 +67,12 @@ def owner_index(thing: Object) -> Iterable[str]:
 
 def orphan_index(thing: Object) -> Iterable[str]:
     return [] if controller_of(thing) else [namespace_of(thing)]
+
+
+def job_index(pod: Object) -> Iterable[str]:
+    """By the name of the Job, which is all that is left of one that is gone."""
+    owner = controller_of(pod)
+    return [str(Key(namespace_of(pod), str(owner.get("name"))))] if owner and owner.get("kind") == "Job" else []
 
 
 INDEXES = {OWNER: owner_index, ORPHANS: orphan_index}

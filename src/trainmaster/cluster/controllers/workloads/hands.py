@@ -31,30 +31,30 @@ class Hands:
         self._recent = recent
         self._recorder = recorder
 
-    async def create(self, owner: Object, manifests: Sequence[Object]) -> KubeError | None:
-        """Why not all of them could be made, if so."""
-        done, batch = 0, 1
+    async def create(self, owner: Object, manifests: Sequence[Object]) -> tuple[int, KubeError | None]:
+        """How many could be made, and why not all of them, if so."""
+        done, made, batch = 0, 0, 1
         while done < len(manifests):
-            failure = await self._all(self._create, owner, manifests[done:done + batch])
-            if failure is not None:
-                return failure
+            failures = await self._all(self._create, owner, manifests[done:done + batch])
+            made += failures.count(None)
+            if problem := next((each for each in failures if each is not None), None):
+                return made, problem
             done, batch = done + batch, min(batch * 2, AT_ONCE)
-        return None
+        return made, None
 
     async def delete(self, owner: Object, things: Sequence[Object]) -> KubeError | None:
-        failure = None
+        failures: list[KubeError | None] = []
         for start in range(0, len(things), AT_ONCE):
-            failure = await self._all(self._delete, owner, things[start:start + AT_ONCE]) or failure
-        return failure
+            failures += await self._all(self._delete, owner, things[start:start + AT_ONCE])
+        return next((each for each in failures if each is not None), None)
 
     async def tell(self, owner: Object, type_: str, reason: str, message: str) -> None:
         await self._recorder.event(owner, type_, reason, message)
 
     async def _all(
         self, act: Callable[[Object, Object], Awaitable[KubeError | None]], owner: Object, things: Sequence[Object]
-    ) -> KubeError | None:
-        results = await asyncio.gather(*(act(owner, thing) for thing in things))
-        return next((failure for failure in results if failure is not None), None)
+    ) -> list[KubeError | None]:
+        return list(await asyncio.gather(*(act(owner, thing) for thing in things)))
 
     async def _create(self, owner: Object, manifest: Object) -> KubeError | None:
         try:

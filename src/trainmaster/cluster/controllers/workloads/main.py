@@ -11,8 +11,10 @@ from trainmaster.api.meta import Resource
 from trainmaster.cluster.controllers.graph import Item
 from trainmaster.cluster.controllers.inventory import Inventory
 from trainmaster.cluster.controllers.workloads import following
+from trainmaster.cluster.controllers.workloads.completion import FINALIZER
 from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS, Deployments
 from trainmaster.cluster.controllers.workloads.following import Dependents, Followed
+from trainmaster.cluster.controllers.workloads.jobs import JOBS, Jobs
 from trainmaster.cluster.controllers.workloads.replica_sets import (
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
@@ -32,13 +34,18 @@ async def run(client: Client, clock: Clock, inventory: Inventory) -> None:
         return event
 
     def something_changed(_before: Item | None, after: Item | None) -> None:
-        if after is not None and (event := seen.get((after.resource.group, after.resource.plural))) is not None:
+        if after is None:
+            return
+        if (event := seen.get((after.resource.group, after.resource.plural))) is not None:
             event.set()
+        if FINALIZER in after.finalizers:
+            seen[JOBS.group, JOBS.plural].set()     # a pod of a Job that may be gone: somebody must let it go
 
     families: list[tuple[asyncio.Event, Callable[[Dependents], list[Followed]]]] = [
         (first(REPLICA_SETS, DEPLOYMENTS), lambda pods: _deployments(client, clock, pods)),
         (first(REPLICATION_CONTROLLERS),
          lambda pods: [ReplicaSets(REPLICATION_CONTROLLERS, client, clock, pods).followed]),
+        (first(JOBS), lambda pods: [Jobs(client, clock, pods).followed]),
     ]
     inventory.on_change(something_changed)
     async with asyncio.TaskGroup() as group:

@@ -50,8 +50,8 @@ class ReplicaSets:
             )
             todo = replicas.plan(thing, pods)
             template = thing["spec"].get("template") or {}
-            failure = await self._hands.create(thing, [from_template(template, thing)] * todo.create) \
-                or await self._hands.delete(thing, todo.delete)
+            _, failure = await self._hands.create(thing, [from_template(template, thing)] * todo.create)
+            failure = await self._hands.delete(thing, todo.delete) or failure
             await self._write(thing, replicas.status(
                 thing, pods, str(failure) if failure else "", now,
                 counts_terminating=self._resource is REPLICA_SETS,

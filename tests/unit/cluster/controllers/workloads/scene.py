@@ -76,6 +76,14 @@ class Scene:
                     "conditions": [{"type": "Ready", "status": truth, "lastTransitionTime": now}]}
             await self.client.replace(PODS, {**pod, "status": told}, subresource="status")
 
+    async def bind(self) -> None:
+        """Pods get a node; from then on it takes a kubelet to end one."""
+        for pod in await self.pods():
+            if not pod["spec"].get("nodeName"):
+                there = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name_of(pod)},
+                         "target": {"kind": "Node", "name": "n"}}
+                await self.client.create(PODS, there, namespace="default", name=name_of(pod), subresource="binding")
+
     async def bury(self) -> None:
         """The kubelet lets go of pods that are being deleted."""
         for pod in await self.pods():
