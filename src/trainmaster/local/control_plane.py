@@ -34,6 +34,7 @@ from trainmaster.kube.http import HttpTransport
 from trainmaster.local import keys, parts
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
+from trainmaster.operator import door
 from trainmaster.operator import main as operator
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import Clock, RealClock
@@ -44,6 +45,8 @@ HOST = "127.0.0.1"
 POD_SIDE = keys.SERVER_ADDRESSES[-1]      # this machine as pods see it; loopback is their own
 RESTART_SECONDS = 1.0
 NOT_OF_THE_API = frozenset({"scheduler", "operator"})   # what `up --only apiserver` leaves out
+# The same rules as the operator's webhook on other clusters, without a call.
+JOBS_AT_THE_DOOR = (door.configuration("", ""), door.judged)
 Work: TypeAlias = Callable[[], Coroutine[None, None, None]]
 
 
@@ -78,7 +81,7 @@ async def run(home: Home, port: int, only_apiserver: bool, standing: Standing) -
         stack.push_async_callback(store.close)
         kubelet = HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
         stack.push_async_callback(kubelet.close)
-        server = ApiServer(store, clock=clock, node=lambda _name: kubelet)
+        server = ApiServer(store, clock=clock, node=lambda _name: kubelet, judges=[JOBS_AT_THE_DOOR])
         await server.start()
         await install_definitions(client_of(server, "system:apiserver", "system:masters"))
         listening = await serve(

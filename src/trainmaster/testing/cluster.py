@@ -4,7 +4,7 @@ The server that ships, reached through the same client as everywhere. It has no 
 the ones it is about.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from trainmaster.api.core import DEFINITIONS
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.inprocess import InProcess
+from trainmaster.cluster.apiserver.matching import Judge
 from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.store import Store
 from trainmaster.kube.client import Client
@@ -49,11 +50,16 @@ class Cluster:
 
 
 @asynccontextmanager
-async def embedded(clock: Clock, path: Path | None = None) -> AsyncIterator[Cluster]:
-    """A server until the end of the block; None keeps its objects in memory, a path on disk for the next one."""
+async def embedded(
+    clock: Clock, path: Path | None = None, *, judges: Sequence[tuple[Object, Judge]] = ()
+) -> AsyncIterator[Cluster]:
+    """A server until the end of the block; None keeps its objects in memory, a path on disk for the next one.
+
+    `judges` have a say before a write: a ValidatingWebhookConfiguration and the function behind it.
+    """
     store = Store.open(path)
     try:
-        server = ApiServer(store, clock=clock)
+        server = ApiServer(store, clock=clock, judges=judges)
         await server.start()
         try:
             yield Cluster(clock, store, server)

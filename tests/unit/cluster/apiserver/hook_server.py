@@ -135,7 +135,8 @@ async def hook_server() -> AsyncIterator[HookServer]:
         yield served
     finally:
         served.hold.set()
-        left = {*served.connections, *(each.transport for each in runner.server.connections)} if runner.server else set()
+        assert runner.server is not None
+        left = {*served.connections, *(each.transport for each in runner.server.connections)}
         await runner.cleanup()
         for transport in left - {None}:      # a client that keeps its connection would leave it half closed
             transport.abort()
