@@ -8,11 +8,12 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "trainmaster"
 
-PURE = {"api", "frameworks", "engine"}
+PURE = {"api", "frameworks", "gang", "engine"}
 MAY_IMPORT: dict[str, set[str]] = {
     "api": set(),
     "frameworks": {"api"},
-    "engine": {"api", "frameworks"},
+    "gang": {"api"},
+    "engine": {"api", "frameworks", "gang"},
     "kube": {"api"},
     "runtime": {"api", "kube"},
     "cluster": {"api", "kube", "runtime"},

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -91,3 +92,18 @@ def _exponent(nanos: int) -> str:
     while number and number % 1000 == 0:
         number, power = number // 1000, power + 3
     return f"{number}e{power}" if number and power else str(number)
+
+
+def total(amounts: Sequence[str]) -> str:
+    """Their sum in the notation of the first that is not zero, as Kubernetes adds: `1Gi` and `1Gi` are `2Gi`."""
+    values = [parse(amount) for amount in amounts]
+    first = next((amount for amount, value in zip(amounts, values, strict=True) if value), "0")
+    return written(sum(values, Fraction()), notation(first))
+
+
+def same(one: str | int, other: str | int) -> bool:
+    """Whether both say the same amount, in whatever form; what is no amount must be equal."""
+    try:
+        return parse(one) == parse(other)
+    except ValueError:
+        return one == other

@@ -7,7 +7,7 @@ was replaced in the meantime is never hit by a decision about its predecessor.
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainmaster.api.meta import Object
+from trainmaster.api.meta import Object, Resource
 from trainmaster.api.policy import JobStatus
 
 
@@ -53,6 +53,32 @@ class DeleteService:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateCompanion:
+    """An object beside the pods: a pod group, an autoscaler. Not told: it is a means."""
+
+    resource: Resource
+    manifest: Object
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateCompanion:
+    """A merge patch of the fields that are ours."""
+
+    resource: Resource
+    name: str
+    uid: str
+    change: Object
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCompanion:
+    resource: Resource
+    name: str
+    uid: str
+    tells: tuple[Event, ...] = ()  # once it is done
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """The job itself, with everything it owns, in the background. `reason` is that of the event."""
 
@@ -60,7 +86,10 @@ class DeleteJob:
     reason: str
 
 
-Action = CreatePod | DeletePod | CreateService | DeleteService | DeleteJob
+Action = (
+    CreatePod | DeletePod | CreateService | DeleteService
+    | CreateCompanion | UpdateCompanion | DeleteCompanion | DeleteJob
+)
 
 
 @dataclass(frozen=True, slots=True)

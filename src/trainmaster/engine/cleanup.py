@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from trainmaster.api.policy import CleanPodPolicy, ConditionType, JobStatus
-from trainmaster.engine import ttl
+from trainmaster.engine import companions, ttl
 from trainmaster.engine.actions import Action, DeletePod, DeleteService, Event, Plan
 from trainmaster.engine.observed import Observed, Pod
 from trainmaster.engine.status import ended
@@ -38,11 +38,10 @@ def conclude(
 
 
 def leftovers(job: TrainingJob, seen: Observed) -> tuple[Action, ...]:
-    """What the policy removes: pods, and the services of the same name."""
+    """What the policy removes, pods and the services of the same name; and what was beside them, in any case."""
     policy = job.run_policy.clean_pod_policy
-    if policy is CleanPodPolicy.NONE:
-        return ()
-    return removal(seen, [pod for pod in seen.pods.values() if policy is CleanPodPolicy.ALL or not pod.ended])
+    doomed = [pod for pod in seen.pods.values() if policy is CleanPodPolicy.ALL or not pod.ended]
+    return (*removal(seen, doomed if policy is not CleanPodPolicy.NONE else []), *companions.dropped(job, seen))
 
 
 def removal(seen: Observed, doomed: list[Pod]) -> tuple[Action, ...]:

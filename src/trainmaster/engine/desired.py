@@ -6,14 +6,33 @@ from trainmaster.api.core import PODS, SERVICES
 from trainmaster.api.defaults import main_container
 from trainmaster.api.meta import Json, Object
 from trainmaster.api.policy import RestartPolicy
-from trainmaster.engine.actions import CreatePod, CreateService, warning
+from trainmaster.engine.actions import CreatePod, CreateService, Event, warning
 from trainmaster.engine.observed import JOB_NAME, JOB_ROLE, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
 from trainmaster.frameworks.framework import Environment, Member, Role, TrainingJob
+from trainmaster.gang import groups
+from trainmaster.gang.dialects import Dialect, dialect
+from trainmaster.gang.groups import Gang, Part
 
 _OVERWRITTEN = warning(
     "SetPodTemplateRestartPolicy",
     "Restart policy in pod template will be overwritten by restart policy in replica spec",
 )
+
+
+_ELSEWHERE = warning(
+    "SetPodTemplateSchedulerName",
+    "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten",
+)
+
+
+def dialect_of(job: TrainingJob) -> Dialect | None:
+    """How to speak to the job's gang scheduler, if there is one."""
+    return dialect(job.group.site.gang_scheduler)
+
+
+def gang_of(job: TrainingJob) -> Gang:
+    parts = tuple(_part(role) for role in job.roles)
+    return Gang(job.name, parts, job.run_policy.scheduling_policy or groups.NO_POLICY)
 
 
 def pod(job: TrainingJob, role: Role, index: int) -> CreatePod:
@@ -29,9 +48,24 @@ def pod(job: TrainingJob, role: Role, index: int) -> CreatePod:
         if given.get(kept):
             meta[kept] = given[kept]
     spec = template.get("spec") or {}
-    made = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": meta}
+    made: Object = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": meta}
     made["spec"] = _pod_spec(job, role, index, spec)
-    return CreatePod(made, (_OVERWRITTEN,) if spec.get("restartPolicy") else ())
+    told = [_OVERWRITTEN] if spec.get("restartPolicy") else []
+    return CreatePod(made, (*told, *_in_gang(job, role, made)))
+
+
+def _in_gang(job: TrainingJob, role: Role, pod: Object) -> list[Event]:
+    """Mark a pod as one of its gang, for its scheduler; what people should know about that."""
+    spoken = dialect_of(job)
+    if spoken is None:
+        return []
+    gang = gang_of(job)
+    marks = groups.marks(gang, spoken, _part(role))
+    pod["spec"]["schedulerName"] = marks.scheduler
+    for key, said in (("labels", marks.labels), ("annotations", marks.annotations)):
+        if said:
+            pod["metadata"][key] = {**(pod["metadata"].get(key) or {}), **said}
+    return [_ELSEWHERE] if groups.asks_elsewhere(gang, spoken) else []
 
 
 def service(job: TrainingJob, role: Role, index: int) -> CreateService:
@@ -74,6 +108,10 @@ def owner_reference(job: TrainingJob) -> Object:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def _part(role: Role) -> Part:
+    return Part(role.word, role.replicas, role.template)
 
 
 def _leader_label(job: TrainingJob, role: Role, index: int) -> dict[str, str]:

@@ -5,12 +5,13 @@ tells them apart. Children whose name is not the one their labels ask for are le
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.api.meta import (
     Json,
     Object,
+    Resource,
     being_deleted,
     controller_of,
     labels_of,
@@ -74,13 +75,21 @@ class Observed:
 
     pods: Mapping[tuple[str, int], Pod]
     services: Mapping[tuple[str, int], Service]
+    companions: Mapping[Resource, Object] = field(default_factory=dict)  # as `companions.looked_for`, whoever owns them
+    priorities: Mapping[str, int] = field(default_factory=dict)          # values of priority classes, where known
 
 
-def observe(job: TrainingJob, pods: Iterable[Pod], services: Iterable[Service]) -> Observed:
-    """The job's own children among the given ones."""
+def observe(
+    job: TrainingJob,
+    pods: Iterable[Pod],
+    services: Iterable[Service],
+    companions: Mapping[Resource, Object] | None = None,
+) -> Observed:
+    """The job's own children among the given ones, and what has the names of its companions."""
     return Observed(
         {(pod.role, pod.index): pod for pod in sorted(pods, key=_place) if is_ours(pod, job)},
         {(found.role, found.index): found for found in sorted(services, key=_place) if is_ours(found, job)},
+        companions or {},
     )
 
 

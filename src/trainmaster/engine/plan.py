@@ -10,8 +10,8 @@ from trainmaster.engine.backoff import past_backoff
 from trainmaster.engine.cleanup import finished
 from trainmaster.engine.deadline import past_deadline
 from trainmaster.engine.observed import Observed
-from trainmaster.engine.progress import progress
 from trainmaster.engine.suspend import resumed, suspended
+from trainmaster.engine.waiting import onward
 from trainmaster.frameworks.framework import TrainingJob
 
 
@@ -19,13 +19,13 @@ def plan(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
     """Decide the next step for one job.
 
     The first policy that has an opinion wins, so the order below is the precedence of the rules. Waiting for a gang
-    belongs between the limits and progress: a job that waits can still be suspended, fail or be cleaned up.
+    stands between the limits and progress: a job that waits can still be suspended, fail or be cleaned up.
     """
     moment = now.replace(microsecond=0)  # moments are stored in whole seconds; deciding on the same is deciding once
     for policy in (not_ours, finished, suspended, resumed, past_backoff, past_deadline):
         if (decided := policy(job, seen, moment)) is not None:
             return with_last_words(decided, seen)
-    return with_last_words(progress(job, seen, moment), seen)
+    return with_last_words(onward(job, seen, moment), seen)
 
 
 def with_last_words(decided: Plan, seen: Observed) -> Plan:

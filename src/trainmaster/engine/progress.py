@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from trainmaster.api.policy import ConditionType, PostMortem
-from trainmaster.engine import conditions, deadline, desired, memory, troubles
+from trainmaster.engine import companions, conditions, deadline, desired, memory, troubles
 from trainmaster.engine.actions import Action, DeletePod, DeleteService, Event, Plan, normal, warning
 from trainmaster.engine.cleanup import conclude
 from trainmaster.engine.observed import Observed
@@ -46,7 +46,7 @@ def progress(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
     removed = _removals(seen, taken)
     return Plan(
         status,
-        (*removed, *_creations(job, seen, taken)),
+        (*companions.kept(job, seen), *removed, *_creations(job, seen, taken)),
         write_ahead=bool(removed),
         events=(*events, *troubles.of(seen)),
         look_again_at=deadline.ends(job, status),
@@ -121,6 +121,8 @@ def _removals(seen: Observed, taken: list[Seat]) -> tuple[Action, ...]:
 
 def _creations(job: TrainingJob, seen: Observed, taken: list[Seat]) -> tuple[Action, ...]:
     """Names before pods: nobody should look for a peer whose name does not exist yet and then remember that."""
+    if companions.is_held_back(job, seen):
+        return ()  # its group is new, or was taken away: those that run go on, the others wait
     return (
         *(desired.service(job, seat.role, seat.index) for seat in taken if seat.member not in seen.services),
         *(desired.pod(job, seat.role, seat.index) for seat in taken if seat.state is None),

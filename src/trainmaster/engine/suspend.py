@@ -6,11 +6,11 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from trainmaster.api.policy import ConditionType
-from trainmaster.engine import conditions, memory
+from trainmaster.engine import companions, conditions, memory
 from trainmaster.engine.actions import Action, DeletePod, DeleteService, Plan, normal
 from trainmaster.engine.observed import Observed
-from trainmaster.engine.progress import progress
 from trainmaster.engine.status import created
+from trainmaster.engine.waiting import onward
 from trainmaster.frameworks.framework import TrainingJob
 
 
@@ -33,6 +33,7 @@ def suspended(job: TrainingJob, seen: Observed, now: datetime) -> Plan | None:
     actions: tuple[Action, ...] = (
         *(DeleteService(found.name, found.uid) for found in seen.services.values() if not found.deleting),
         *(DeletePod(pod.name, pod.uid) for pod in seen.pods.values() if not pod.deleting),
+        *companions.dropped(job, seen),
     )
     told = () if job.status.says(ConditionType.SUSPENDED) else (normal(reason, message),)
     return Plan(status, actions, write_ahead=bool(actions), events=told)
@@ -51,5 +52,5 @@ def resumed(job: TrainingJob, seen: Observed, now: datetime) -> Plan | None:
     status = conditions.put(created(job, now), ConditionType.SUSPENDED, reason, message, now, true=False)
     known = replace(memory.recall(status), completed={}, leaving=tuple(sorted(pod.uid for pod in seen.pods.values())))
     again = with_fields(job, status=memory.keep(replace(status, start_time=now), known))
-    plan = progress(again, seen, now)
+    plan = onward(again, seen, now)
     return with_fields(plan, write_ahead=True, events=(normal(reason, message), *plan.events))

@@ -187,6 +187,7 @@ class TrainingJob:
     group: Group
     status: JobStatus
     deleting: bool = False
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:

@@ -2,7 +2,7 @@
 
 from trainmaster.api import codec
 from trainmaster.api.defaults import complete
-from trainmaster.api.meta import Object, being_deleted, name_of, namespace_of, uid_of
+from trainmaster.api.meta import Object, being_deleted, metadata, name_of, namespace_of, uid_of
 from trainmaster.frameworks.framework import ANYWHERE, Framework, Group, Role, Site, TrainingJob
 from trainmaster.frameworks.jax import JAX
 from trainmaster.frameworks.mxnet import MXNET
@@ -32,4 +32,5 @@ def read(thing: Object, framework: Framework, site: Site = ANYWHERE) -> Training
         group=Group(name, namespace, kind, spec, roles, site),
         status=codec.decode_status(thing.get("status")),
         deleting=being_deleted(thing),
+        annotations=metadata(thing).get("annotations") or {},
     )

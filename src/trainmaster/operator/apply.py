@@ -9,7 +9,18 @@ from itertools import groupby
 
 from trainmaster.api.core import PODS, SERVICES
 from trainmaster.api.meta import Object, Resource, controller_of, name_of, namespace_of, uid_of
-from trainmaster.engine.actions import Action, CreatePod, CreateService, DeleteJob, DeletePod, DeleteService, Event
+from trainmaster.engine.actions import (
+    Action,
+    CreateCompanion,
+    CreatePod,
+    CreateService,
+    DeleteCompanion,
+    DeleteJob,
+    DeletePod,
+    DeleteService,
+    Event,
+    UpdateCompanion,
+)
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound, is_transient
 from trainmaster.operator.metrics import Metrics
@@ -91,6 +102,33 @@ class Hands:
                 return await self._delete(SERVICES, name, uid, job)
             case DeleteJob(uid, reason):
                 return await self._delete(resource, name_of(job), uid, job, reason=reason, propagation="Background")
+            case CreateCompanion() | UpdateCompanion() | DeleteCompanion():
+                return await self._beside(action, job)
+
+    async def _beside(
+        self, action: CreateCompanion | UpdateCompanion | DeleteCompanion, job: Object
+    ) -> KubeError | None:
+        async def tell(event: Event) -> None:
+            await self.tell(job, event)
+
+        beside, namespace, kind = self._children.companions, namespace_of(job), action.resource.kind
+        try:
+            match action:
+                case CreateCompanion():
+                    verb = "creat"
+                    await beside.create(action)
+                case UpdateCompanion():
+                    verb = "updat"
+                    await beside.update(action, namespace)
+                case DeleteCompanion():
+                    verb = "delet"
+                    await beside.delete(action, namespace, tell)
+        except NotFound as gone:
+            return None if verb == "delet" else gone
+        except KubeError as problem:
+            await self._failed(f"Failed{verb.capitalize()}e{kind}", f"Error {verb}ing: {problem}", job, problem)
+            return problem
+        return None
 
     async def _create(self, resource: Resource, manifest: Object, job: Object) -> KubeError | None:
         recent = self._children.recent_pods if resource is PODS else self._children.recent_services

@@ -1,15 +1,17 @@
 """Wires the operator and runs it until it is told to stop. Installs nothing: it expects the definitions to be there."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from trainmaster.api.core import PODS, SERVICES
-from trainmaster.api.meta import Key, Object, controller_of, key_of, metadata, namespace_of
+from trainmaster.api.meta import Key, Object, Resource, controller_of, key_of, metadata, name_of, namespace_of
 from trainmaster.engine.observed import OPERATOR_NAME
 from trainmaster.frameworks.framework import Framework
 from trainmaster.frameworks.registry import FRAMEWORKS
+from trainmaster.gang.dialects import dialect
 from trainmaster.kube.client import Client
+from trainmaster.operator.companions import Companions
 from trainmaster.operator.config import DEFAULTS, Settings
 from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.observe import OWNER, Children, owner_index
@@ -44,13 +46,15 @@ async def run(
     metrics = metrics or Metrics()
     outbox = Outbox(clock)
     frameworks = [known for known in FRAMEWORKS if not settings.kinds or known.kind.kind in settings.kinds]
-    informers, controllers = _wired(client, clock, settings, frameworks, outbox, metrics)
+    beside = _beside(client, clock, settings, frameworks)
+    needed, controllers = _wired(client, clock, settings, frameworks, outbox, metrics, beside)
+    informers = [*needed, *beside.values()]
     _show(metrics, outbox, informers, controllers, settings)
     async with asyncio.TaskGroup() as group:
         helping = [group.create_task(informer.run()) for informer in informers]
         helping.append(group.create_task(outbox.run()))
         working = [group.create_task(controller.run()) for controller in controllers]
-        following = group.create_task(_synced(informers))
+        following = group.create_task(_synced(needed))
         stopping = group.create_task((stop or asyncio.Event()).wait())
         await asyncio.wait((following, stopping), return_when=asyncio.FIRST_COMPLETED)
         if following.done():
@@ -66,7 +70,8 @@ async def run(
 
 
 def _wired(
-    client: Client, clock: Clock, settings: Settings, frameworks: Sequence[Framework], outbox: Outbox, metrics: Metrics
+    client: Client, clock: Clock, settings: Settings, frameworks: Sequence[Framework], outbox: Outbox, metrics: Metrics,
+    beside: Mapping[Resource, Informer],
 ) -> tuple[list[Informer], list[Controller[Key]]]:
     # Only what carries our labels: a cluster has many pods, and few of them are ours.
     ours = f"{OPERATOR_NAME} in ({','.join(sorted(known.kind.controller for known in frameworks))})"
@@ -74,7 +79,7 @@ def _wired(
         Informer(client, resource, clock=clock, namespace=settings.namespace, labels=ours, indexes={OWNER: owner_index})
         for resource in (PODS, SERVICES)
     )
-    children = Children(pods, services, Recent(clock), Recent(clock))
+    children = Children(pods, services, Recent(clock), Recent(clock), Companions(client, clock, beside))
     informers, controllers = [pods, services], []
     for framework in frameworks:
         jobs = Informer(client, framework.kind.resource, clock=clock, namespace=settings.namespace)
@@ -83,10 +88,20 @@ def _wired(
             framework.kind.controller, metrics.measured(framework.kind.controller, reconciler.reconcile), clock=clock,
             workers=settings.workers, informers=[pods, services, jobs],
         )
-        _connect(controller, framework, clock, jobs, (pods, services))
+        _connect(controller, framework, clock, jobs, (pods, services, *beside.values()))
         informers.append(jobs)
         controllers.append(controller)
     return informers, controllers
+
+
+def _beside(
+    client: Client, clock: Clock, settings: Settings, frameworks: Sequence[Framework]
+) -> dict[Resource, Informer]:
+    """What is watched of the objects beside pods. Nobody waits for it: old clusters do not have all of these kinds."""
+    resources = [resource for framework in frameworks for resource in framework.companion_resources]
+    spoken = dialect(settings.site.gang_scheduler)
+    resources += [] if spoken is None else [spoken.resource]
+    return {each: Informer(client, each, clock=clock, namespace=settings.namespace) for each in resources}
 
 
 def _show(
@@ -145,6 +160,8 @@ def _connect(
             if thing is not None and owner and owner.get("kind") == framework.kind.kind:
                 key = Key(namespace_of(thing), str(owner.get("name")))
                 controller.queue.add_at(key, clock.now() + BURST)
+            elif thing is not None and owner is None and jobs.copy.get(namespace_of(thing), name_of(thing)):
+                controller.queue.add_at(key_of(thing), clock.now() + BURST)  # a pod group that a user made (B-14)
 
     jobs.on_change(job_changed)
     for informer in children:

@@ -3,6 +3,7 @@
 from trainmaster.api.meta import Object, controller_of, uid_of
 from trainmaster.engine.observed import Observed, Pod, observe, read_pod, read_service
 from trainmaster.frameworks.framework import TrainingJob
+from trainmaster.operator.companions import Companions
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.recent import Recent
 
@@ -18,7 +19,10 @@ def owner_index(thing: Object) -> tuple[str, ...]:
 class Children:
     """The pods and services of all jobs, as far as we know."""
 
-    def __init__(self, pods: Informer, services: Informer, recent_pods: Recent, recent_services: Recent) -> None:
+    def __init__(
+        self, pods: Informer, services: Informer, recent_pods: Recent, recent_services: Recent, companions: Companions
+    ) -> None:
+        self.companions = companions
         self._pods = pods
         self._services = services
         self.recent_pods = recent_pods
@@ -33,7 +37,12 @@ class Children:
         pods = self.recent_pods.over(self._pods.copy.by(OWNER, job.uid), job.uid)
         services = self.recent_services.over(self._services.copy.by(OWNER, job.uid), job.uid)
         container = job.framework.kind.container
-        return observe(job, [self._pod(pod, container) for pod in pods], [read_service(found) for found in services])
+        return observe(
+            job,
+            [self._pod(pod, container) for pod in pods],
+            [read_service(found) for found in services],
+            self.companions.of(job),
+        )
 
     def _pod(self, raw: Object, container: str) -> Pod:
         known = self._read.get(uid_of(raw))

@@ -12,23 +12,27 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from trainmaster.api import codec
-from trainmaster.api.meta import Object, timestamp
+from trainmaster.api.meta import Object, Resource, timestamp
 from trainmaster.api.policy import JobStatus
 from trainmaster.engine.actions import (
     Action,
+    CreateCompanion,
     CreatePod,
     CreateService,
+    DeleteCompanion,
     DeleteJob,
     DeletePod,
     DeleteService,
     Event,
     Plan,
+    UpdateCompanion,
     normal,
 )
+from trainmaster.engine.companions import looked_for
 from trainmaster.engine.memory import recall
 from trainmaster.engine.observed import Observed, observe, read_pod, read_service
 from trainmaster.engine.plan import plan
-from trainmaster.frameworks.framework import TrainingJob
+from trainmaster.frameworks.framework import ANYWHERE, Site, TrainingJob
 from trainmaster.frameworks.registry import framework_of, read
 
 NOON = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
@@ -45,6 +49,8 @@ class World:
     hold: bool = False                                   # deleted pods stay until `vanish`
     pods: dict[str, Object] = field(default_factory=dict)
     services: dict[str, Object] = field(default_factory=dict)
+    beside: dict[tuple[Resource, str], Object] = field(default_factory=dict)   # pod groups, autoscalers
+    site: Site = ANYWHERE
     events: list[Event] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)      # in order: what was done
     gone: bool = False
@@ -56,7 +62,7 @@ class World:
         if self.read is None or self.read[0] is not self.thing:
             framework = framework_of(self.thing["kind"])
             assert framework is not None
-            self.read = (self.thing, read(self.thing, framework))
+            self.read = (self.thing, read(self.thing, framework, self.site))
         return self.read[1]
 
     @property
@@ -67,7 +73,9 @@ class World:
     def seen(self) -> Observed:
         container = self.job.framework.kind.container
         pods = [read_pod(pod, container) for pod in self.pods.values()]
-        return observe(self.job, pods, [read_service(service) for service in self.services.values()])
+        beside = {resource: self.beside[resource, name] for resource, name in looked_for(self.job)
+                  if (resource, name) in self.beside}
+        return observe(self.job, pods, [read_service(service) for service in self.services.values()], beside)
 
     def plan(self) -> Plan:
         return plan(self.job, self.seen, self.now)
@@ -109,11 +117,29 @@ class World:
                 self.delete(self.pods, name, uid, "pod")
             case DeleteService(name, uid):
                 self.delete(self.services, name, uid, "service")
+            case CreateCompanion(resource, manifest):
+                name = manifest["metadata"]["name"]
+                assert (resource, name) not in self.beside, f"{resource.kind} {name} is already there"
+                self.uids += 1
+                made = deepcopy(manifest)
+                made["metadata"]["uid"] = f"beside-uid-{self.uids}"
+                self.beside[resource, name] = made
+                self.writes.append(f"create {resource.kind} {name}")
+            case UpdateCompanion(resource, name, uid, change):
+                assert self.beside[resource, name]["metadata"]["uid"] == uid
+                self.beside[resource, name] = merged(self.beside[resource, name], change)
+                self.writes.append(f"update {resource.kind} {name}")
+            case DeleteCompanion(resource, name, uid, tells):
+                assert self.beside[resource, name]["metadata"]["uid"] == uid
+                del self.beside[resource, name]
+                self.writes.append(f"delete {resource.kind} {name}")
+                self.events += tells
             case DeleteJob(uid, reason):
                 assert uid == self.thing["metadata"]["uid"]
                 self.gone = True
                 self.pods.clear()
                 self.services.clear()
+                self.beside.clear()
                 self.writes.append("delete job")
                 self.events.append(normal(f"Successful{reason}", f"Deleted job: {self.thing['metadata']['name']}"))
 
@@ -198,6 +224,12 @@ class World:
             self.now = timer
             self.settle()
         self.now = until
+
+    def phase(self, phase: str) -> None:
+        """The gang scheduler says how far the job's group is."""
+        for key, group in self.beside.items():
+            if key[0].kind == "PodGroup":
+                self.beside[key] = {**group, "status": {"phase": phase}}
 
     def conditions(self) -> list[tuple[str, str]]:
         return [(found.type, found.status) for found in self.status.conditions]
