@@ -22,8 +22,6 @@ Binaries = Callable[..., Path]
 GAPS = {
     "test_server_side_apply_owns_and_gives_back[embedded]": "server-side apply does not create and does not own fields",
     "test_what_can_be_asked[embedded-auth can-i]": "there is no SelfSubjectAccessReview",
-    "test_both_print_the_same[our kinds]": "discovery lists the verbs of our kinds in another order",
-    "test_both_print_the_same[all our fields]": "OpenAPI calls the type of managedFields.fieldsV1 an object",
     "test_both_print_the_same[a selector that is none]": "another message for a label key with three slashes",
 }
 

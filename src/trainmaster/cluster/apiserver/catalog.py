@@ -12,9 +12,10 @@ from trainmaster.cluster.apiserver.kinds import BUILT_IN
 # Where two groups have a kind of the same short name (`mpijob`, `podgroup`), kubectl takes the group listed first.
 # Those that Kubernetes brings come first, in the order of a real server.
 FIRST_GROUPS = (
-    "", "apps", "events.k8s.io", "autoscaling", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
-    "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
-    "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "kubeflow.org", "scheduling.volcano.sh",
+    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "autoscaling", "batch", "networking.k8s.io", "policy",
+    "rbac.authorization.k8s.io", "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io",
+    "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "kubeflow.org",
+    "scheduling.volcano.sh",
 )
 
 
@@ -43,8 +44,8 @@ class Catalog:
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         return self._kinds.get((group, version, plural))
 
-    def serves(self, group: str, version: str) -> bool:
-        return any(key[:2] == (group, version) for key in self._kinds)
+    def serves(self, group: str) -> bool:
+        return any(key[0] == group for key in self._kinds)
 
     def install(self, definition: Object) -> None:
         """Serve what the definition says, instead of what an earlier state of it said."""

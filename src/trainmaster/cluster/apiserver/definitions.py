@@ -13,6 +13,8 @@ from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.columns import AGE, NAME, NONE, Since
 from trainmaster.cluster.apiserver.kind import SUB_VERBS, Column, Kind, Renewal, Scale, Subresource
 
+# All verbs, in the order in which a real server lists them for custom kinds.
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 SCOPES = ("Cluster", "Namespaced")
 _SCALE_PATHS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
@@ -129,7 +131,7 @@ def _kind(spec: Object, version: Object, renewal: Renewal) -> Kind:
     resource = Resource(spec["group"], version["name"], given["plural"], given["kind"], spec["scope"] == "Namespaced")
     warned = version.get("deprecationWarning") or f"{resource.api_version} {resource.kind} is deprecated"
     return Kind(
-        resource, tuple(given.get("shortNames") or ()), tuple(given.get("categories") or ()),
+        resource, tuple(given.get("shortNames") or ()), tuple(given.get("categories") or ()), verbs=_VERBS,
         singular=given.get("singular") or "", list_kind=given.get("listKind") or "",
         status="status" in parts, generation=True, unconditional=False, custom=True,
         subresources=(Subresource("scale", "Scale", SUB_VERBS, "autoscaling", "v1"),) if scale else (),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver.catalog import Catalog, GroupVersion
-from trainmaster.cluster.apiserver.kind import VERBS, Kind, Subresource
+from trainmaster.cluster.apiserver.kind import Kind, Subresource
 from trainmaster.cluster.apiserver.kinds import BINDINGS
 from trainmaster.cluster.apiserver.negotiation import Clause
 
@@ -74,7 +74,7 @@ def _group(name: str, versions: list[GroupVersion]) -> Object:
 def _resources(kind: Kind) -> list[Object]:
     resource = kind.resource
     main: Object = {"name": resource.plural, "singularName": kind.singular, "namespaced": resource.namespaced,
-                    "kind": resource.kind, "verbs": list(VERBS)}
+                    "kind": resource.kind, "verbs": list(kind.verbs)}
     if kind.short:
         main["shortNames"] = list(kind.short)
     if kind.categories:
@@ -114,7 +114,7 @@ def _aggregated(kind: Kind) -> Object:
     told: Object = {
         "resource": resource.plural, "responseKind": _gvk(resource.group, resource.version, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster", "singularResource": kind.singular,
-        "verbs": list(VERBS),
+        "verbs": list(kind.verbs),
     }
     if kind.short:
         told["shortNames"] = list(kind.short)

@@ -130,6 +130,7 @@ class Kind:
     resource: Resource
     short: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = VERBS
     singular: str = ""
     list_kind: str = ""
     naming: Callable[[str], names.Faults] = names.subdomain

@@ -213,6 +213,8 @@ BUILT_IN: tuple[Kind, ...] = (
     row("v1", "secrets", selectable=("type",), defaults=_secret_defaults, rules=_secret_rules,
         columns=columns.SECRET),
     row("v1", "serviceaccounts", answers_object=True, columns=columns.SERVICE_ACCOUNT),
+    # To be found and kept; nothing is passed on to the servers they name.
+    row("apiregistration.k8s.io/v1", "apiservices"),
     row("coordination.k8s.io/v1", "leases", unconditional=False, rules=_lease_rules,
         columns=columns.LEASE),
     Kind(core.DEFINITIONS, ("crd", "crds"), ("api-extensions",), status=True, generation=True, unconditional=False,

@@ -6,10 +6,10 @@ its own types for kinds it knows, and those of this document for others.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from trainmaster.api.meta import Json, Object, Resource
-from trainmaster.cluster.apiserver import builtin, openapi_types
+from trainmaster.cluster.apiserver import builtin, openapi_custom, openapi_types
 from trainmaster.cluster.apiserver.catalog import Catalog, GroupVersion
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.patching import JSON_PATCH, MERGE_PATCH
@@ -20,8 +20,7 @@ _GVK = "x-kubernetes-group-version-kind"
 _TITLE = "Trainmaster"
 _WRITING = ("dryRun", "fieldManager", "fieldValidation")
 
-_API_VERSION: Object = {"type": "string", "description": "APIVersion defines how to read this object."}
-_KIND: Object = {"type": "string", "description": "The kind of this object."}
+_ANYTHING: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def index(catalog: Catalog) -> Object:
@@ -39,7 +38,7 @@ def document(catalog: Catalog, place: str, version: str) -> Object | None:
     paths: Object = {}
     for kind in served.kinds:
         paths.update(_paths(kind))
-    schemas = _schemas(served.kinds, "#/components/schemas/")
+    schemas = _schemas(served.kinds, "#/components/schemas/", openapi_custom.published)
     return {"openapi": "3.0.0", "info": {"title": _TITLE, "version": version}, "paths": paths,
             "components": {"schemas": schemas}}
 
@@ -50,7 +49,7 @@ def version_2(catalog: Catalog, version: str) -> Object:
     paths: Object = {}
     for kind in kinds:
         paths.update(_paths_2(kind.resource))
-    definitions = _schemas(kinds, "#/definitions/")
+    definitions = _schemas(kinds, "#/definitions/", openapi_custom.published_2)
     return {"swagger": "2.0", "info": {"title": _TITLE, "version": version}, "paths": paths, "definitions": definitions}
 
 
@@ -73,22 +72,16 @@ def _hash(catalog: Catalog, served: GroupVersion) -> str:
     return hashlib.sha512(f"{catalog.digest()} {served.name}".encode()).hexdigest().upper()
 
 
-def _schemas(kinds: Iterable[Kind], place: str) -> Object:
+def _schemas(kinds: Iterable[Kind], place: str, published: Callable[[Object, str], Object]) -> Object:
     served = list(kinds)
     types = [kind.type for kind in served if kind.type is not None]
     found = openapi_types.schemas([builtin.type_named(_META), builtin.type_named(_DELETE_OPTIONS), *types], place)
     for kind in served:
         if kind.type is None:
-            found[schema_name(kind)] = _custom(kind, place)
+            given = kind.schema.document if kind.schema is not None else _ANYTHING
+            found[schema_name(kind)] = published(given, place)
         found[schema_name(kind)].setdefault(_GVK, []).append(_gvk(kind.resource))
     return found
-
-
-def _custom(kind: Kind, place: str) -> Object:
-    given: Object = kind.schema.document if kind.schema is not None else {"x-kubernetes-preserve-unknown-fields": True}
-    properties = {**(given.get("properties") or {}), "apiVersion": _API_VERSION, "kind": _KIND,
-                  "metadata": {"$ref": f"{place}{builtin.NAME_PREFIX}{_META}"}}
-    return {**given, "type": "object", "properties": properties}
 
 
 def _paths(kind: Kind) -> Object:

@@ -43,6 +43,9 @@ def write_options(query: Query, verb: str, repeats: Repeats | None = None, agent
 def delete_options(body: Json, query: Query) -> DeleteOptions:
     """Options of a deletion, from the body or, where that says nothing, from the query. Raises Failure 400 or 422."""
     given = as_object(body) if body is not None else {}
+    if given.get("kind") not in {None, "", "DeleteOptions"}:
+        raise failures.bad_request(f"the kind in the data ({given['kind']}) does not match the expected kind "
+                                   "(DeleteOptions)")
     if (faults := inspection.inspect(given, _delete_options()).faults):
         raise failures.bad_request(f"DeleteOptions: {faults[0]}")
     found = given.get("gracePeriodSeconds")

@@ -9,8 +9,8 @@ from trainmaster.cluster.apiserver import failures
 LONGEST_PATH = 4096
 LONGEST_QUERY = 32 * 1024
 
-_ON_COLLECTION = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
-_ON_OBJECT = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_ON_COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_ON_OBJECT = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 # The only two parts of a namespace; everything else below one is a kind that lives in it.
 _OF_NAMESPACES = frozenset({"status", "finalize"})
 _TRUE = frozenset({"true", "1", "t"})

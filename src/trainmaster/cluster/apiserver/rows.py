@@ -19,6 +19,6 @@ def row(api_version: str, plural: str, *, parts: tuple[Subresource, ...] = (), *
     if "scale" in served.parts:
         parts, more = (*parts, _SCALE), {"scale": _REPLICAS, **more}
     return Kind(
-        served.resource, served.short_names, served.categories, singular=served.singular,
+        served.resource, served.short_names, served.categories, singular=served.singular, verbs=served.verbs,
         status="status" in served.parts, subresources=parts,
         settle=normal.settle(api_version, served.resource.kind), **more)

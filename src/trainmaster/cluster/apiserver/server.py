@@ -36,7 +36,7 @@ from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain
 from trainmaster.cluster.apiserver.documents import Documents, Version
 from trainmaster.cluster.apiserver.forms import Listing
-from trainmaster.cluster.apiserver.kind import VERBS, Kind
+from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
 from trainmaster.cluster.apiserver.matching import CREATE, DELETE, UPDATE, Judge
 from trainmaster.cluster.apiserver.options import Options, delete_options, write_options
@@ -200,7 +200,7 @@ class ApiServer:
         note.about = (call.verb, where.group, where.version, where.plural, part)
         if where.subresource:
             return await self._subresource(call)
-        if call.verb not in VERBS or (kind.resource.namespaced and not where.namespace
+        if call.verb not in kind.verbs or (kind.resource.namespaced and not where.namespace
                                       and call.verb not in {"list", "watch"}):
             raise failures.method_not_allowed()
         if call.verb == "create" and where.name:
@@ -221,7 +221,7 @@ class ApiServer:
             pods = self._catalog.find("", "v1", "pods")
             assert pods is not None
             return await self._shielded(self._bind(Call(pods, where, "create", query, request, who)))
-        if self._catalog.serves(where.group, where.version):
+        if self._catalog.serves(where.group):
             raise failures.unknown_resource()
         return Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
 

@@ -4,7 +4,7 @@ import re
 
 import orjson
 import pytest
-from tests.unit.cluster.apiserver.api import DEFINITIONS, Api, definition
+from tests.unit.cluster.apiserver.api import DEFINITIONS, MAPS, NAMESPACES, Api, definition
 
 from trainmaster.cluster.apiserver.catalog import version_rank
 
@@ -45,7 +45,7 @@ async def test_a_definition_shows_up_at_once(api: Api) -> None:
     assert new["versions"][0]["resources"] == [{
         "resource": "tfjobs", "responseKind": {"group": "kubeflow.org", "version": "v1", "kind": "TFJob"},
         "scope": "Namespaced", "singularResource": "tfjob",
-        "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
         "subresources": [
             {"subresource": "scale", "verbs": ["get", "patch", "update"],
              "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"}},
@@ -169,3 +169,25 @@ class TestOpenApi:
             known = orjson.loads(document)["components"]["schemas"]
 
             assert set(re.findall(r'"#/components/schemas/([^"]+)"', document)) <= known.keys()
+
+
+async def test_namespaces_cannot_be_deleted_all_at_once(api: Api) -> None:
+    resources = (await api.get("/api/v1")).json["resources"]
+    verbs = next(each["verbs"] for each in resources if each["name"] == "namespaces")
+
+    assert ["create", "delete", "get", "list", "patch", "update", "watch"] == verbs
+    assert 405 == (await api.delete(NAMESPACES)).code
+
+
+@pytest.mark.parametrize(("path", "code", "media"), [
+    pytest.param("/apis/apps/v7/deployments", 404, "application/json", id="another version of a group that is there"),
+    pytest.param("/apis/no.such/v1/things", 404, "text/plain; charset=utf-8", id="a group that is not there"),
+])
+async def test_what_is_not_served(api: Api, path: str, code: int, media: str) -> None:
+    answer = await api.get(path)
+
+    assert (code, media) == (answer.code, answer.headers["Content-Type"])
+
+
+async def test_the_head_of_an_object_cannot_be_had(api: Api) -> None:
+    assert 405 == (await api.send("HEAD", MAPS)).code
