@@ -31,7 +31,7 @@ from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
 from trainmaster.kube.http import HttpTransport
-from trainmaster.local import keys, parts
+from trainmaster.local import keys, memory, parts
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
 from trainmaster.operator import door
@@ -98,6 +98,7 @@ async def run(home: Home, port: int, only_apiserver: bool, standing: Standing) -
                 for name, work in workers(server, clock, known.authority, listening.port).items()
                 if not (only_apiserver and name in NOT_OF_THE_API)
             ]
+            memory.settle()
             standing.ready(port=listening.port, server=url)
             await stop.wait()
             for work in parts_at_work:

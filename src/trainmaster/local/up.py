@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from trainmaster.local import parts
+from trainmaster.local import memory, parts
 from trainmaster.local.home import Home
 from trainmaster.local.parts import StartError
 
@@ -34,7 +34,8 @@ def up(
         already = bool(facts) and not wants_node
         # Both load their code at the same time; the node then waits for the word that there is a server to talk to.
         asked = [str(port), *(["--only-apiserver"] if only_apiserver else [])]
-        plane = None if facts else parts.control_plane(home).start(*asked, environment=environment)
+        plane = None if facts else parts.control_plane(home).start(
+            *asked, environment={**memory.ENVIRONMENT, **environment})
         node = parts.node(home).start(json.dumps(offered or {}), environment=environment) if wants_node else None
         try:
             facts = facts or (plane.ready() if plane else {})

@@ -57,6 +57,9 @@ def parse(body: bytes, content_type: str, *, api_version: str = "", kind: str = 
     raise failures.unsupported_media_type(TYPES)
 
 
+_NESTED = frozenset({dict, list})
+
+
 def read_json(body: bytes) -> Body:
     """Raises Failure 400."""
     try:
@@ -101,15 +104,12 @@ def _refuse_depth(value: Json, openings: int) -> None:
 
 def depth(value: Json) -> int:
     """Levels of nesting, found without recursion."""
-    level, current = 0, [value]
+    level = 0
+    current: list[Json] = [value] if value.__class__ in _NESTED else []
     while current and level <= DEEPEST:
         level += 1
-        below: list[Json] = []
-        for item in current:
-            if isinstance(item, dict):
-                below += [child for child in item.values() if isinstance(child, dict | list)]
-            elif isinstance(item, list):
-                below += [child for child in item if isinstance(child, dict | list)]
-        current = below
+        # One pass per level: who sends back what was read sends some hundred containers, with the record of owners.
+        current = [child for item in current for child in (item.values() if item.__class__ is dict else item)
+                   if child.__class__ in _NESTED]
     return level
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import msgspec
+
 from trainmaster.api.meta import Json, Object, moment
 from trainmaster.cluster.apiserver.columns import AGE, NAME, Since
 from trainmaster.cluster.apiserver.kind import Column, Kind
@@ -28,6 +30,19 @@ def table(kind: Kind, things: Iterable[Object], now: datetime, *, include: str =
 
 def partial(thing: Object, version: str = "v1") -> Object:
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": thing["metadata"]}
+
+
+def bare(value: bytes, version: str = "v1") -> bytes:
+    """The same for an object in stored form: its metadata is found and passed on without being read."""
+    head = f'{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{version}","metadata":'.encode()
+    return b"".join((head, _METADATA.decode(value).metadata, b"}"))
+
+
+class _Bones(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_METADATA = msgspec.json.Decoder(_Bones)
 
 
 def duration(seconds: float) -> str:

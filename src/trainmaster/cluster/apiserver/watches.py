@@ -213,14 +213,13 @@ class _Presented:
         kind, form = self._wish.kind, self._wish.form
         if form.shape is Shape.OBJECT:
             return _event(what, kind.present(value))
+        if form.shape is not Shape.TABLE:
+            return _event(what, tables.bare(kind.present(value), form.version))
         thing = _parsed(kind.present(value))
-        if form.shape is Shape.TABLE:
-            found = tables.table(kind, [thing], self._clock.now(), include=self._wish.include or "Metadata",
-                                 version=form.version, header=self._header,
-                                 listing={"resourceVersion": thing["metadata"]["resourceVersion"]})
-            self._header = False
-        else:
-            found = tables.partial(thing, form.version)
+        found = tables.table(kind, [thing], self._clock.now(), include=self._wish.include or "Metadata",
+                             version=form.version, header=self._header,
+                             listing={"resourceVersion": thing["metadata"]["resourceVersion"]})
+        self._header = False
         return _event(what, orjson.dumps(found))
 
 

@@ -2,10 +2,12 @@
 
 from datetime import timedelta
 
+import orjson
 import pytest
 from tests.unit.cluster.apiserver.api import MAPS, PODS, TABLE, Api, config_map, pod
 
 from trainmaster.api.meta import Json, Object, timestamp
+from trainmaster.cluster.apiserver import tables
 from trainmaster.cluster.apiserver.columns import pod_status
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BUILT_IN
@@ -158,3 +160,13 @@ class TestOnTheServer:
 
         assert kind == found["kind"]
         assert "data" not in (found["items"][0] if "items" in found else found)
+
+
+@pytest.mark.parametrize("thing", [
+    pytest.param({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"a": 1}}, id="a pod"),
+    pytest.param({"metadata": {"annotations": {"a": '},"spec":{"metadata":{}'}}, "spec": {"metadata": {"name": "no"}}},
+                 id="what looks like the end of the metadata"),
+    pytest.param({"metadata": {}}, id="nothing else"),
+])
+def test_metadata_is_found_without_reading_it(thing: Object) -> None:
+    assert tables.partial(thing) == orjson.loads(tables.bare(orjson.dumps(thing)))
