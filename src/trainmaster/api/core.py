@@ -16,3 +16,7 @@ AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "Horizon
 DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
+VALIDATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
+    namespaced=False,
+)

@@ -30,11 +30,20 @@ def client_context(ca: bytes | None, identity: ClientCertificate | None, *, veri
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if identity is not None:
-        _present(context, identity)
+        present(context, identity)
     return context
 
 
-def _present(context: ssl.SSLContext, identity: ClientCertificate) -> None:
+def server_context(identity: ClientCertificate) -> ssl.SSLContext:
+    """Shows a certificate to whoever connects. Raises ValueError for one that cannot be used."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    present(context, identity)
+    return context
+
+
+def present(context: ssl.SSLContext, identity: ClientCertificate) -> None:
+    """Show this certificate on connections that begin from now on. Raises ValueError for one that cannot be used."""
     memory = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(memory), "wb") as file:
@@ -42,6 +51,6 @@ def _present(context: ssl.SSLContext, identity: ClientCertificate) -> None:
         context.load_cert_chain(f"/proc/self/fd/{memory}")
     except ssl.SSLError as error:
         # OpenSSL's own text names the cause and never quotes the key.
-        raise ValueError(f"the client certificate or its key cannot be used: {error}") from error
+        raise ValueError(f"the server or client certificate or its key cannot be used: {error}") from error
     finally:
         os.close(memory)

@@ -8,7 +8,7 @@ or makes an object whose name follows from what it is for.
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from trainmaster.frameworks.registry import FRAMEWORKS
 from trainmaster.kube.client import Client
 from trainmaster.kube.limits import Limits
 from trainmaster.kube.transport import Transport
-from trainmaster.operator import flags
+from trainmaster.operator import flags, webhook
 from trainmaster.operator import main as operator
 from trainmaster.operator.config import Settings
 from trainmaster.operator.metrics import Counted, Metrics
@@ -50,6 +50,7 @@ class Process:
     lease: Lease | None = None
     probes: Address | None = None
     figures: Address | None = None
+    door: webhook.Place | None = None            # where the webhook is
 
 
 def from_flags(given: flags.Given, pod_namespace: str | None, environment: Mapping[str, str]) -> Process:
@@ -74,6 +75,7 @@ def from_flags(given: flags.Given, pod_namespace: str | None, environment: Mappi
         lease=Lease(given.text("leader-election-id"), own) if given.truth("leader-elect") else None,
         probes=places[0],
         figures=places[1],
+        door=webhook.place_of(given, own, in_pod=in_pod),
     )
 
 
@@ -94,7 +96,11 @@ async def run(
         return operator.run(client, clock, process.settings, up, metrics=metrics, stop=stop)
 
     try:
-        async with Probes(health, metrics, process.probes, process.figures):
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(Probes(health, metrics, process.probes, process.figures))
+            if process.door is not None:
+                looking_after = Client(counted, user_agent=AGENT)
+                await stack.enter_async_context(webhook.serving(process.door, looking_after, clock, health))
             if process.lease is None:
                 await work(counted)
             else:
