@@ -16,6 +16,9 @@ from trainmaster.api.wire import Int32, Int64, PodTemplate, Resources, Wire, Wor
 MANAGED_BY_US = "kubeflow.org/training-operator"
 MANAGERS = ("kueue.x-k8s.io/multikueue", MANAGED_BY_US)
 
+# The annotation of a job that says what one failed replica means for the others: an `OnReplicaFailure`.
+ON_REPLICA_FAILURE = "trainmaster.dev/on-replica-failure"
+
 
 class RestartPolicy(Word):
     """What happens to a replica that failed. `EXIT_CODE` is ours to carry out; the kubelet does not know it."""
@@ -34,6 +37,14 @@ class CleanPodPolicy(Word):
     NONE = "None"
     RUNNING = "Running"
     ALL = "All"
+
+
+class OnReplicaFailure(Word):
+    """What one failed replica means for the others. Said by an annotation, because the spec is not ours to extend."""
+
+    UNSAID = ""
+    RESTART_ALL = "RestartAll"
+    FAIL_ALL = "FailAll"
 
 
 class ConditionType(Word):

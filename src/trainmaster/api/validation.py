@@ -24,7 +24,7 @@ from trainmaster.api.kubeflow_v1 import (
     kind_named,
 )
 from trainmaster.api.meta import Json, Object, metadata, name_of
-from trainmaster.api.policy import MANAGERS, CleanPodPolicy, RestartPolicy
+from trainmaster.api.policy import MANAGERS, ON_REPLICA_FAILURE, CleanPodPolicy, OnReplicaFailure, RestartPolicy
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _NAME_RULE = (
@@ -94,6 +94,7 @@ def problems(thing: Object, before: Object | None = None) -> list[Problem]:
         return [*_name(thing), Problem(malformed.field, f"Invalid value: {malformed.message}")]
     return [
         *_name(thing),
+        *_annotations(thing),
         *_run_policy(spec.get("runPolicy") or {}),
         *(_immutable(spec, before.get("spec") or {}) if before is not None else ()),
         *_roles(spec[kind.replica_field], kind),
@@ -143,6 +144,12 @@ def _name(thing: Object) -> Iterator[Problem]:
     elif len(name) > LONGEST_NAME:
         rule = f"must be no more than {LONGEST_NAME} characters"
         yield Problem("metadata.name", f"Invalid value: {_quoted(name)}: should match: {rule}")
+
+
+def _annotations(thing: Object) -> Iterator[Problem]:
+    said = (metadata(thing).get("annotations") or {}).get(ON_REPLICA_FAILURE)
+    if said and said not in OnReplicaFailure.supported():
+        yield _unsupported(f"metadata.annotations[{ON_REPLICA_FAILURE}]", said, OnReplicaFailure.supported())
 
 
 def _run_policy(policy: Mapping[str, Json]) -> Iterator[Problem]:

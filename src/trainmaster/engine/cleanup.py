@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from trainmaster.api.policy import CleanPodPolicy, ConditionType, JobStatus
-from trainmaster.engine import companions, ttl
+from trainmaster.engine import companions, together, ttl
 from trainmaster.engine.actions import Action, DeletePod, DeleteService, Event, Plan
 from trainmaster.engine.observed import Observed, Pod
 from trainmaster.engine.status import ended
@@ -19,7 +19,8 @@ def finished(job: TrainingJob, seen: Observed, now: datetime) -> Plan | None:
         return None
     if (expired := ttl.expired(job, now)) is not None:
         return expired
-    return Plan(_recounted(job, seen), leftovers(job, seen), look_again_at=ttl.ends(job, job.status))
+    failed = job.status.says(ConditionType.FAILED)
+    return Plan(_recounted(job, seen), leftovers(job, seen, failed=failed), look_again_at=ttl.ends(job, job.status))
 
 
 def conclude(
@@ -33,13 +34,13 @@ def conclude(
 ) -> Plan:
     """End the job. The verdict is stored before a pod that led to it is deleted."""
     final = ended(status, job, kind, message, now)
-    actions = leftovers(job, seen)
+    actions = leftovers(job, seen, failed=kind is ConditionType.FAILED)
     return Plan(final, actions, write_ahead=bool(actions), events=tuple(events), look_again_at=ttl.ends(job, final))
 
 
-def leftovers(job: TrainingJob, seen: Observed) -> tuple[Action, ...]:
+def leftovers(job: TrainingJob, seen: Observed, *, failed: bool) -> tuple[Action, ...]:
     """What the policy removes, pods and the services of the same name; and what was beside them, in any case."""
-    policy = job.run_policy.clean_pod_policy
+    policy = together.cleaning(job, failed=failed)
     doomed = [pod for pod in seen.pods.values() if policy is CleanPodPolicy.ALL or not pod.ended]
     return (*removal(seen, doomed if policy is not CleanPodPolicy.NONE else []), *companions.dropped(job, seen))
 

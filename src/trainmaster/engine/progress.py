@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from trainmaster.api.policy import ConditionType, PostMortem
-from trainmaster.engine import companions, conditions, deadline, desired, memory, troubles
+from trainmaster.engine import companions, conditions, deadline, desired, memory, together, troubles
 from trainmaster.engine.actions import Action, DeletePod, DeleteService, Event, Plan, normal, warning
 from trainmaster.engine.cleanup import conclude
 from trainmaster.engine.observed import Observed
@@ -20,8 +20,10 @@ def progress(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
     taken = seats(job, seen)
     tallies = tally(taken, job.roles)
     outcome = judge(job, tallies)
-    failing = None if isinstance(outcome, Succeeded) else _failure(job, tallies, outcome)
+    failing = None if isinstance(outcome, Succeeded) else _failure(job, taken, tallies, outcome)
     over = isinstance(outcome, Succeeded) or failing is not None
+    if not over and (again := together.restarted(job, seen, taken)) is not job:
+        job, taken = again, seats(again, seen)
     events = _ends(job, taken)
     status = counted(started(created(job, now), now), taken, job)
     status = memory.keep(status, _noted(job, seen, taken, over=over))
@@ -54,7 +56,7 @@ def progress(job: TrainingJob, seen: Observed, now: datetime) -> Plan:
 
 
 def _failure(
-    job: TrainingJob, tallies: Mapping[str, Tally], outcome: Outcome
+    job: TrainingJob, taken: list[Seat], tallies: Mapping[str, Tally], outcome: Outcome
 ) -> tuple[str, list[Event]] | None:
     """Why the job fails, if it does. An exit code that rules out another try has its own words."""
     reason = f"{job.kind}Failed"
@@ -64,6 +66,8 @@ def _failure(
             message = f'job "{job.name}" is failing because "{role.name}" replica(s) failed.'
             # Upstream's other kinds tell of a restart here that never comes (B-09).
             return message, [warning(reason, message), *(told if job.framework.restarts is None else ())]
+    if not isinstance(outcome, Failed) and (fast := together.failure(job, taken)):
+        return fast, [normal(reason, fast)]
     return (outcome.message, told) if isinstance(outcome, Failed) else None
 
 

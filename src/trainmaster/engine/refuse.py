@@ -8,7 +8,11 @@ from msgspec.structs import replace
 from trainmaster.api.kubeflow_v1 import JobKind
 from trainmaster.api.policy import ConditionType, JobStatus
 from trainmaster.engine import conditions
-from trainmaster.engine.actions import Plan, warning
+from trainmaster.engine.actions import Plan, normal, warning
+from trainmaster.engine.cleanup import conclude
+from trainmaster.engine.observed import Observed
+from trainmaster.engine.status import counted, created, seats
+from trainmaster.frameworks.framework import TrainingJob
 
 
 def refused(
@@ -29,3 +33,17 @@ def refused(
         made = conditions.put(made, ConditionType.CREATED, f"{kind.kind}Created", created, moment)
     made = conditions.put(made, ConditionType.FAILED, reason, message, moment)
     return Plan(replace(made, completion_time=moment), events=(warning(reason, message),))
+
+
+def unmakeable(job: TrainingJob, seen: Observed, now: datetime, pod: str, why: str) -> Plan | None:
+    """Fail a job one of whose pods the API server will never take: whoever waits for it would wait for ever.
+
+    As long as others run, it is left at telling: then it was an edit, or more replicas than before.
+    """
+    if job.status.finished or any(found.phase == "Running" for found in seen.pods.values()):
+        return None
+    moment = now.replace(microsecond=0)
+    message = f"Job {job.name} has failed because pod {pod} cannot be made: {why}"
+    status = counted(created(job, moment), seats(job, seen), job)
+    events = [normal(f"{job.kind}Failed", message)]
+    return conclude(job, seen, moment, status, ConditionType.FAILED, message, events)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from trainmaster.api.defaults import main_container
 from trainmaster.api.kubeflow_v1 import JobKind, JobSpec
 from trainmaster.api.meta import Key, Object, Resource
-from trainmaster.api.policy import JobStatus, ReplicaSpec, RunPolicy
+from trainmaster.api.policy import ON_REPLICA_FAILURE, JobStatus, OnReplicaFailure, ReplicaSpec, RunPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +204,11 @@ class TrainingJob:
     @property
     def roles(self) -> tuple[Role, ...]:
         return self.group.roles
+
+    @property
+    def on_replica_failure(self) -> OnReplicaFailure:
+        said = self.annotations.get(ON_REPLICA_FAILURE)
+        return OnReplicaFailure(said) if said in OnReplicaFailure.supported() else OnReplicaFailure.UNSAID
 
     @property
     def run_policy(self) -> RunPolicy:

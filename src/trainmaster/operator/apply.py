@@ -43,6 +43,12 @@ class Undone(Conflict):
     """Something could not be done, and the job says so. As with a conflict, all that is left is to try again later."""
 
 
+class Refused(Undone):
+    """The server will never take a pod as it is written."""
+
+    pod = ""
+
+
 class Hands:
     """Does what plans ask for, on behalf of one kind of job."""
 
@@ -71,6 +77,8 @@ class Hands:
                 break
         if not failures:
             return None
+        if never := next((failure for failure in failures if isinstance(failure, Refused)), None):
+            return never
         # Those of the API come first: they say more about what to do than what the user was told.
         first = next((failure for failure in failures if is_transient(failure)), failures[0])
         if isinstance(first, ApiError) and not is_transient(first):
@@ -93,7 +101,7 @@ class Hands:
             case CreatePod(manifest, tells):
                 for event in tells:
                     await self.tell(job, event)
-                return await self._create(PODS, manifest, job)
+                return _never(await self._create(PODS, manifest, job), name_of(manifest))
             case CreateService(manifest):
                 return await self._create(SERVICES, manifest, job)
             case DeletePod(name, uid):
@@ -196,3 +204,12 @@ class Hands:
     async def tell(self, job: Object, event: Event) -> None:
         """In the background: nobody waits for a courtesy."""
         await self._outbox.put(self._recorder, job, event.type, event.reason, event.message)
+
+
+def _never(failure: KubeError | None, pod: str) -> KubeError | None:
+    """The failure; marked if asking again is useless, because the pod itself is wrong."""
+    if not isinstance(failure, ApiError) or failure.code not in (400, 422):
+        return failure
+    refused = Refused(failure.code, failure.reason, str(failure), failure.status)
+    refused.pod = pod
+    return refused

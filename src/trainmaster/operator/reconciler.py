@@ -13,13 +13,13 @@ from trainmaster.api.policy import JobStatus
 from trainmaster.api.validation import Problem, problems
 from trainmaster.engine.actions import Event, Plan
 from trainmaster.engine.plan import plan
-from trainmaster.engine.refuse import refused
+from trainmaster.engine.refuse import refused, unmakeable
 from trainmaster.frameworks.framework import Framework
 from trainmaster.frameworks.registry import read
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import NotFound
+from trainmaster.kube.errors import KubeError, NotFound
 from trainmaster.operator import ledger
-from trainmaster.operator.apply import Hands
+from trainmaster.operator.apply import Hands, Refused
 from trainmaster.operator.config import Settings
 from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.observe import Children
@@ -64,18 +64,32 @@ class Reconciler:
         thing = ledger.with_memory(self._recent.newest(shown))
         todo, stored = self._decide(thing)
         try:
-            if todo.record is not None and todo.record != stored:
-                thing, stored = await self._write(thing, stored, todo.record)
-            failure = await self._hands.apply(todo.actions, thing, self._resource)
-            if todo.status != stored:
-                thing, stored = await self._write(thing, stored, todo.status)
+            thing, failure = await self._carry_out(todo, thing, stored)
+            if isinstance(failure, Refused) and (end := self._ended(thing, failure)) is not None:
+                todo = end
+                stored = codec.decode_status(ledger.with_memory(thing).get("status"))
+                thing, failure = await self._carry_out(todo, thing, stored)
         except NotFound:
             return None  # deleted while we looked at it
-        for event in todo.events:
-            await self._tell(thing, event)
         if failure is not None:
             raise failure
         return todo.look_again_at
+
+    async def _carry_out(self, todo: Plan, thing: Object, stored: JobStatus) -> tuple[Object, KubeError | None]:
+        """Do a plan; the job as it is then, and why to try again, if there is a reason."""
+        if todo.record is not None and todo.record != stored:
+            thing, stored = await self._write(thing, stored, todo.record)
+        failure = await self._hands.apply(todo.actions, thing, self._resource)
+        if todo.status != stored:
+            thing, stored = await self._write(thing, stored, todo.status)
+        for event in todo.events:
+            await self._tell(thing, event)
+        return thing, failure
+
+    def _ended(self, thing: Object, failure: Refused) -> Plan | None:
+        """The end of a job that can never have its pods."""
+        job = read(ledger.with_memory(thing), self._framework, self._settings.site)
+        return unmakeable(job, self._children.of(job), self._clock.now(), failure.pod, str(failure))
 
     def _decide(self, thing: Object) -> tuple[Plan, JobStatus]:
         """What to do, and the status that is stored now."""

@@ -8,6 +8,8 @@ from tests.unit.engine.world import World
 
 from trainmaster.api.kubeflow_v1 import kind_named
 from trainmaster.api.meta import Object
+from trainmaster.api.policy import ON_REPLICA_FAILURE
+from trainmaster.frameworks.framework import Site
 
 CODES = (0, 1, 2, 127, 128, 130, 137, 143, 255)
 
@@ -35,8 +37,13 @@ class Deed:
                 world.edit(runPolicy={"suspend": self.value})
             case "scale":
                 role, count = self.value
-                if role in world.thing["spec"]["tfReplicaSpecs"]:
-                    world.edit(tfReplicaSpecs={role: {"replicas": count}})
+                field = world.job.framework.kind.replica_field
+                if role in world.thing["spec"][field] and role not in world.job.framework.kind.single:
+                    world.edit(**{field: {role: {"replicas": count}}})
+            case "phase":
+                world.phase(self.value)
+            case "lose beside":
+                world.beside.clear()
             case "clean":
                 world.edit(runPolicy={"cleanPodPolicy": self.value})
             case "lose service":
@@ -81,7 +88,7 @@ run_policies = st.fixed_dictionaries({}, optional={
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> Object:
+def tfjobs(draw: st.DrawFn) -> Object:
     chief = draw(st.sampled_from(["", "Chief", "Master"]))
     helpers = draw(st.lists(st.sampled_from(["PS", "Evaluator"]), unique=True))
     names = [name for name in (chief, "Worker", *helpers) if name]
@@ -92,7 +99,36 @@ def jobs(draw: st.DrawFn) -> Object:
     return tfjob(roles=roles, policy=draw(run_policies), **extra)
 
 
-targets = st.sampled_from(["*", "*-worker-*", "*-0", "*-worker-0", "*-worker-1", "*-chief-0", "*-master-0", "*-ps-0"])
+@st.composite
+def other_jobs(draw: st.DrawFn) -> Object:
+    """A job of any other kind, with those roles of it that make sense together."""
+    kind, sets = draw(st.sampled_from([
+        ("PyTorchJob", [["Master"], ["Worker"], ["Master", "Worker"]]),
+        ("XGBoostJob", [["Master"], ["Master", "Worker"]]),
+        ("MXJob", [["Worker"], ["Scheduler", "Server", "Worker"], ["TunerTracker", "TunerServer", "Tuner"]]),
+        ("PaddleJob", [["Worker"], ["Master", "Worker"]]),
+        ("JAXJob", [["Worker"]]),
+    ]))
+    known = kind_named(kind)
+    assert known is not None
+    roles = {name: (1 if name in known.single else draw(st.integers(1, 3)), draw(restart_policies))
+             for name in draw(st.sampled_from(sets))}
+    elastic = kind == "PyTorchJob" and "Worker" in roles and draw(st.booleans())
+    extra: Object = {"elasticPolicy": {"metrics": [{"type": "Resource"}]}} if elastic else {}
+    thing = job_of(kind, roles=roles, policy=draw(run_policies), **extra)
+    thing["metadata"]["annotations"] = draw(st.sampled_from([
+        {}, {}, {ON_REPLICA_FAILURE: "RestartAll"}, {ON_REPLICA_FAILURE: "FailAll"},
+    ]))
+    return thing
+
+
+def jobs() -> st.SearchStrategy[Object]:
+    return st.one_of(tfjobs(), other_jobs())
+
+
+sites = st.sampled_from([Site(), Site(), Site(gang_scheduler="volcano"), Site(gang_scheduler="kube-batch")])
+targets = st.sampled_from(["*", "*-worker-*", "*-0", "*-worker-0", "*-worker-1", "*-chief-0", "*-master-0", "*-ps-0",
+                           "*-scheduler-0", "*-tuner-*"])
 deeds = st.one_of(
     st.builds(Deed, st.just("run"), targets),
     st.builds(Deed, st.just("end"), targets, st.sampled_from(CODES)),
@@ -101,6 +137,8 @@ deeds = st.one_of(
     st.builds(Deed, st.just("suspend"), st.just("*"), st.booleans()),
     st.builds(Deed, st.just("scale"), st.just("*"), st.tuples(st.sampled_from(["Worker", "PS"]), st.integers(0, 4))),
     st.builds(Deed, st.just("clean"), st.just("*"), st.sampled_from(["None", "Running", "All"])),
+    st.builds(Deed, st.just("phase"), st.just("*"), st.sampled_from(["", "Pending", "Inqueue", "Running"])),
+    st.builds(Deed, st.just("lose beside")),
     st.builds(Deed, st.just("lose service"), st.sampled_from(["mnist-worker-0", "mnist-ps-0"])),
     st.builds(Deed, st.just("wait"), st.just("*"), st.integers(1, 60)),
 )

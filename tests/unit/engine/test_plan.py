@@ -4,20 +4,23 @@ from copy import deepcopy
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.engine.stories import Deed, jobs, stories, tfjob
+from tests.unit.engine.stories import Deed, jobs, sites, stories, tfjob
 from tests.unit.engine.world import World
 
+from trainmaster.api.core import AUTOSCALERS
+from trainmaster.api.groups import KUBE_BATCH_GROUPS
 from trainmaster.api.meta import Object
 from trainmaster.api.policy import JobStatus
 from trainmaster.engine.actions import CreatePod, DeletePod, DeleteService
 from trainmaster.engine.memory import recall
+from trainmaster.frameworks.framework import Site
 
 
-@given(jobs(), stories, st.booleans())
-@settings(max_examples=120, deadline=None)
-def test_whatever_happens(thing: Object, story: list[Deed], hold: bool) -> None:
-    """After every deed, with pods that go at once or stay for a while."""
-    world, before = World(thing, hold=hold), World(thing).status
+@given(jobs(), stories, st.booleans(), sites)
+@settings(max_examples=200, deadline=None)
+def test_whatever_happens(thing: Object, story: list[Deed], hold: bool, site: Site) -> None:
+    """After every deed, with pods that go at once or stay for a while, with and without a gang scheduler."""
+    world, before = World(thing, hold=hold, site=site), World(thing).status
     for deed in [Deed("wait", value=1), *story]:
         deed.happen(world)
         there_is_one_pod_for_each_index_at_most(world)
@@ -58,7 +61,7 @@ def restarts_are_only_ever_added_to(before: JobStatus, after: JobStatus) -> None
 
 
 def counts_equal_a_recount(world: World) -> None:
-    if world.status.finished or world.job.run_policy.suspend:
+    if world.status.finished or world.job.run_policy.suspend or world.status.start_time is None:
         return
     left = recall(world.status).leaving
     for role in world.job.roles:
@@ -69,11 +72,13 @@ def counts_equal_a_recount(world: World) -> None:
         assert count.active + count.succeeded + count.failed <= role.replicas
 
 
-@given(jobs(), stories, st.booleans())
-@settings(max_examples=40, deadline=None)
-def test_one_look_is_enough_unless_pods_have_to_go_first(thing: Object, story: list[Deed], hold: bool) -> None:
+@given(jobs(), stories, st.booleans(), sites)
+@settings(max_examples=60, deadline=None)
+def test_one_look_is_enough_unless_pods_have_to_go_first(
+    thing: Object, story: list[Deed], hold: bool, site: Site
+) -> None:
     """The second look after a change does something only if the first one deleted something."""
-    world = World(thing, hold=hold)
+    world = World(thing, hold=hold, site=site)
     for deed in [Deed("wait", value=1), *story]:
         deed.happen(world)
         todo = world.plan()
@@ -90,8 +95,10 @@ def test_one_look_is_enough_unless_pods_have_to_go_first(thing: Object, story: l
 @settings(max_examples=20, deadline=None)
 def test_nothing_that_is_not_ours_is_touched(thing: Object, story: list[Deed]) -> None:
     """The children of a job of the same name that lived before, and of nobody."""
-    world = World(thing)
+    world = World(thing, site=Site(gang_scheduler="kube-batch"))
     world.settle()
+    theirs = {"metadata": {"name": "mnist", "uid": "theirs"}, "status": {"phase": "Running"}}
+    world.beside = {(KUBE_BATCH_GROUPS, "mnist"): theirs, (AUTOSCALERS, "mnist"): theirs}
     strangers = {}
     for owner in ("job-0", ""):
         for name, pod in world.pods.items():
@@ -103,13 +110,14 @@ def test_nothing_that_is_not_ours_is_touched(thing: Object, story: list[Deed]) -
     world.pods |= strangers
 
     for deed in story:
-        if not world.gone:
+        if not world.gone and deed.verb != "lose beside" and deed.verb != "phase":
             # Only what people and nodes do to our own pods, or every stranger would change as well.
             deed.happen(world)
             world.settle()
 
     touched = {write.split(" ")[-1] for write in world.writes if write.startswith("delete pod")}
     assert not touched & set(strangers)
+    assert world.gone or all(found is theirs for found in world.beside.values())
 
 
 def test_the_same_inputs_give_the_same_plan() -> None:

@@ -1,11 +1,12 @@
 """Jobs that cannot be run as they are written."""
 
-from tests.unit.engine.world import NOON
+from tests.unit.engine.stories import tfjob
+from tests.unit.engine.world import NOON, World
 
 from trainmaster.api.kubeflow_v1 import TF_JOB
 from trainmaster.api.policy import Condition, JobStatus
-from trainmaster.engine.actions import warning
-from trainmaster.engine.refuse import refused
+from trainmaster.engine.actions import DeletePod, DeleteService, warning
+from trainmaster.engine.refuse import refused, unmakeable
 
 WRONG = ["spec.tfReplicaSpecs[Worker].template.spec.containers[0].image: Required value: must be required"]
 SAID = f"TFJob failed validation because {WRONG[0]}"
@@ -41,3 +42,23 @@ def test_a_job_that_is_over_is_left_alone() -> None:
     todo = refused(TF_JOB, "mnist", "job-1", status, WRONG, NOON)
 
     assert (status, ()) == (todo.status, todo.events)
+
+
+def test_a_job_whose_pods_can_never_be_made_fails_and_says_why() -> None:
+    world = World(tfjob(policy={"cleanPodPolicy": "All"}))
+    world.settle()
+    todo = unmakeable(world.job, world.seen, world.now, "mnist-worker-1", "spec.containers[0].image: Required value")
+
+    assert todo is not None
+    said = "Job mnist has failed because pod mnist-worker-1 cannot be made: spec.containers[0].image: Required value"
+    assert ("Failed", said) == (todo.status.conditions[-1].type, todo.status.conditions[-1].message)
+    assert todo.status.completion_time is not None
+    assert [DeleteService] * 2 + [DeletePod] * 2 == [type(action) for action in todo.actions]
+
+
+def test_what_runs_is_not_stopped_because_one_more_cannot_be_made() -> None:
+    world = World(tfjob())
+    world.settle()
+    world.run("*-0")
+
+    assert unmakeable(world.job, world.seen, world.now, "mnist-worker-1", "no") is None

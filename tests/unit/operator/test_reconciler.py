@@ -179,3 +179,20 @@ async def test_a_status_that_somebody_else_wrote_in_between_is_not_lost() -> Non
         assert job is not None
         assert "b" == job["metadata"]["annotations"]["a"]
         assert "Succeeded" == await last(it)
+
+
+async def test_a_pod_that_the_server_will_never_take_ends_the_job_with_the_servers_words() -> None:
+    thing = tfjob(roles={"Worker": (2, "Never")})
+    thing["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["imagePullPolicy"] = "Sometimes"
+    async with stage() as it:
+        it.begin()
+        await it.apply(thing)
+        await it.settle()
+        status = await it.status()
+
+        assert ("Failed", "True") == tuple(status["conditions"][-1][key] for key in ("type", "status"))
+        assert "cannot be made: " in status["conditions"][-1]["message"]
+        assert "imagePullPolicy" in status["conditions"][-1]["message"]
+        before = len(it.lives[-1].writes)
+        await it.clock.advance(minutes=30)
+        assert before == len(it.lives[-1].writes)
