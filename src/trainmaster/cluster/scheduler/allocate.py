@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from trainmaster.api.meta import moment
-from trainmaster.cluster.scheduler import dialects, filters, preemption, queues, scores
-from trainmaster.cluster.scheduler.amounts import PODS, Amounts, minus, plus, total
+from trainmaster.cluster.scheduler import dialects, filters, preemption, queues
+from trainmaster.cluster.scheduler.amounts import PODS, Amounts, add, minus, plus, total
+from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, PENDING, Gang, share
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
@@ -55,10 +56,10 @@ class Floor:
                 continue
             for pod in gang.pods:
                 if pod.state in ALLOCATED or (pod.state is State.PENDING and not pod.gated):
-                    account.request = plus(account.request, pod.requests)
+                    add(account.request, pod.requests)
                     busy[account] = None
                 if pod.state in ALLOCATED:
-                    account.allocated = plus(account.allocated, pod.requests)
+                    add(account.allocated, pod.requests)
             if gang.group.phase == INQUEUE and gang.group.wanted:
                 rest = minus(gang.group.wanted, gang.allocated)
                 account.inqueue = plus(account.inqueue, {name: max(left, 0) for name, left in rest.items()})
@@ -74,11 +75,12 @@ class Floor:
 
 def enqueue(floor: Floor) -> None:
     """Which groups that are still pending may have their pods made: phase Inqueue. Volcano's way alone."""
+    there = [gang for gang in floor.gangs if _pending(gang) and dialects.by_name(gang.group.key.dialect).enqueues]
+    if not there:
+        return
     used = total(minus(node.offers, node.idle) for node in floor.trial.snapshot.nodes.values())
     promised = total(account.inqueue for account in floor.accounts.values())
-    for gang in sorted((gang for gang in floor.gangs if _pending(gang)), key=lambda gang: _order(floor, gang)):
-        if not dialects.by_name(gang.group.key.dialect).enqueues:
-            continue
+    for gang in sorted(there, key=lambda gang: _order(floor, gang)):
         account = floor.account(gang)
         wanted = gang.group.wanted or {}
         if account is None or not account.queue.open:
@@ -118,12 +120,17 @@ def allocate(floor: Floor) -> Iterator[None]:
     for line in lines.values():
         heapq.heapify(line)
     positions = {gang: place + 1 for line in lines.values() for place, (_, _, gang) in enumerate(sorted(line))}
+    yield
     while lines:
         account = min(lines, key=lambda each: each.order)
         line = lines[account]
         if not line or (account.overused and account.queue.raw is not None):
             for _, _, gang in sorted(line):
-                _refuse_for_queue(floor, gang, account)
+                if all(pod.best_effort for pod in gang.waiting):      # asks for nothing that the queue could lack
+                    while gang.waiting and _try(floor, gang, account):
+                        yield
+                else:
+                    _refuse_for_queue(floor, gang, account)
             del lines[account]
             continue
         _, number, gang = heapq.heappop(line)
@@ -198,10 +205,10 @@ def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
         if placed and (surplus or (gang.ready(placed) and not pod.best_effort)):
             break
         kind = (pod.role, id(pod.demands))
-        there = filters.candidates(floor.trial, pod)
-        short = account.allows(pod.requests) if there and account.queue.raw is not None else ""
-        if there and not short:
-            floor.trial.place(pod, scores.best(floor.trial, pod, there).name)
+        there = choose(floor.trial, pod)
+        short = account.allows(pod.requests) if there is not None and account.queue.raw is not None else ""
+        if there is not None and not short:
+            floor.trial.place(pod, there.name)
             queues.charge(account, pod.requests)
             placed.append(pod)
             continue
@@ -230,8 +237,8 @@ def _fits_later(floor: Floor, gang: Gang, members: list[Pod]) -> bool:
     trial.future = True
     mark, placed = trial.mark(), list[Pod]()
     for pod in members:
-        if there := filters.candidates(trial, pod):
-            trial.place(pod, scores.best(trial, pod, there).name)
+        if (there := choose(trial, pod)) is not None:
+            trial.place(pod, there.name)
             placed.append(pod)
     trial.future = False
     if not gang.ready(placed):
@@ -332,8 +339,8 @@ def fits_empty(floor: Floor, gang: Gang) -> bool:
                 trial.evict(pod)
     placed = []
     for pod in gang.waiting:
-        if there := filters.candidates(trial, pod):
-            trial.place(pod, scores.best(trial, pod, there).name)
+        if (there := choose(trial, pod)) is not None:
+            trial.place(pod, there.name)
             placed.append(pod)
     return gang.ready(placed)
 
@@ -358,8 +365,8 @@ def _keep_room(floor: Floor, gang: Gang) -> None:
             if other is not gang and pod.placed:
                 trial.evict(pod)
     for pod in gang.waiting[:gang.least]:
-        if there := filters.candidates(trial, pod):
-            trial.place(pod, scores.best(trial, pod, there).name)
+        if (there := choose(trial, pod)) is not None:
+            trial.place(pod, there.name)
     floor.trial.hold(Claim(gang.group.key, step.node, step.pod.requests, FOREVER)
                      for step in trial.steps if not step.away)
     floor.trial.growth += 1

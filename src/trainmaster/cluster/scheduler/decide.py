@@ -7,8 +7,9 @@ decision: ties go by name, never by chance.
 from collections.abc import Generator, Iterator
 from datetime import datetime
 
-from trainmaster.cluster.scheduler import dialects, filters, gangs, preemption, scores
+from trainmaster.cluster.scheduler import dialects, filters, gangs, preemption
 from trainmaster.cluster.scheduler.allocate import Floor, allocate, enqueue
+from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH
 from trainmaster.cluster.scheduler.gangs import INQUEUE, RUNNING, Gang
 from trainmaster.cluster.scheduler.reasons import Code
@@ -45,30 +46,33 @@ def slices(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> 
     clock = now.timestamp()
     trial = Trial(snapshot, [claim for claim in snapshot.claims if claim.until > clock])
     floor = Floor(trial, settings, now)
+    yield
     enqueue(floor)
+    yield
     bindings: list[Binding] = []
     waiting: list[Waiting] = []
     evictions: list[Eviction] = []
     # Gangs first: what a gang needs in one piece is soon nibbled away, what a single pod needs is found again.
     yield from allocate(floor)
+    verdicts: list[Verdict] = []
     for gang in floor.gangs:
+        verdicts.append(_verdict(floor, gang))
         bindings += [Binding(pod.key, pod.uid, gang.placed[pod.uid]) for pod in gang.pods if pod.uid in gang.placed]
         waiting += _pods_of(floor, gang)
+        yield
     yield from _one_by_one(trial, bindings, waiting, evictions)
     waiting += _strays(snapshot)
-    return Decision(tuple(bindings), tuple(waiting), (*floor.evictions, *evictions),
-                    tuple(_verdict(floor, gang) for gang in floor.gangs))
+    return Decision(tuple(bindings), tuple(waiting), (*floor.evictions, *evictions), tuple(verdicts))
 
 
 def _one_by_one(trial: Trial, bindings: list[Binding], waiting: list[Waiting],
                 evictions: list[Eviction]) -> Iterator[None]:
     there = [pod for pod in trial.snapshot.waiting.get(DEFAULT, {}).values() if not pod.gated]
     for number, pod in enumerate(sorted(there, key=lambda each: (-each.priority, each.created, each.key))):
-        found = filters.candidates(trial, pod)
-        if found:
-            node = scores.best(trial, pod, found).name
-            trial.place(pod, node)
-            bindings.append(Binding(pod.key, pod.uid, node))
+        node = choose(trial, pod)
+        if node is not None:
+            trial.place(pod, node.name)
+            bindings.append(Binding(pod.key, pod.uid, node.name))
         else:
             counts = filters.refusal(trial, pod)
             waiting.append(Waiting(pod.key, pod.uid, dialects.available(counts, len(trial.snapshot.nodes))))
@@ -82,10 +86,10 @@ def _preempted(trial: Trial, pod: Pod) -> list[Eviction]:
     if pod.priority <= 0 or not pod.preempts:
         return []
     trial.future = True
-    soon = filters.candidates(trial, pod)
+    soon = choose(trial, pod)
     trial.future = False
-    if soon:
-        trial.place(pod, scores.best(trial, pod, soon).name)
+    if soon is not None:
+        trial.place(pod, soon.name)
         return []
     found = preemption.for_pod(trial, pod, lambda other: other.priority < pod.priority)
     if found is None:

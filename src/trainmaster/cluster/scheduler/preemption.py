@@ -7,8 +7,9 @@ a gang holds room and does nothing. Nobody is sent away unless all that was aske
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from trainmaster.cluster.scheduler import filters, scores
+from trainmaster.cluster.scheduler import filters
 from trainmaster.cluster.scheduler.amounts import fits, plus
+from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.gangs import ALLOCATED
 from trainmaster.cluster.scheduler.snapshot import Node, Pod
 from trainmaster.cluster.scheduler.trial import Trial
@@ -49,9 +50,9 @@ def for_gang(trial: Trial, members: Iterable[Pod], allowed: Callable[[Pod], bool
     mark = trial.mark()
     victims: list[Pod] = []
     for pod in members:
-        there = filters.candidates(trial, pod)
-        if there:
-            trial.place(pod, scores.best(trial, pod, there).name)
+        there = choose(trial, pod)
+        if there is not None:
+            trial.place(pod, there.name)
             continue
         found = for_pod(trial, pod, lambda other: other.uid not in trial.placed and allowed(other))
         if found is None:

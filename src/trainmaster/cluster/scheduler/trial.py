@@ -31,6 +31,8 @@ class Trial:
         self.placed: dict[str, str] = {}                       # pod UID -> node
         self.growth = 0                                        # counts what made room: cached refusals end with it
         self.refusals: dict[object, tuple[int, Mapping[str, int]]] = {}
+        self.changes: list[str] = []                           # nodes, in the order in which they changed
+        self.boards: dict[object, object] = {}                 # kept here by `boards`, for as long as the trial lasts
         self.future = False                                    # count what is on its way out as free
         self._idle: dict[str, dict[str, int]] = {}
         self._gone: dict[str, Pod] = {}
@@ -123,6 +125,7 @@ class Trial:
         idle = self._idle.get(name)
         if idle is None:
             idle = self._idle[name] = dict(node.idle)
+        self.changes.append(name)
         for resource, amount in pod.requests.items():
             idle[resource] = idle.get(resource, 0) + sign * amount
         for term, known in self._neighbours.items():

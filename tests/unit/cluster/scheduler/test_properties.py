@@ -1,0 +1,196 @@
+"""What must hold for every decision on every cluster, tried on random ones and along random lives of jobs."""
+
+from collections import Counter, defaultdict
+from random import Random
+from typing import Any
+
+import pytest
+
+from trainmaster.api.meta import Object
+from trainmaster.cluster.scheduler.amounts import ONE
+from trainmaster.cluster.scheduler.reasons import Code
+from trainmaster.cluster.scheduler.settings import Decision, Settings
+from trainmaster.testing.scheduling import (
+    LONG_AGO,
+    bound,
+    decided,
+    gang,
+    line,
+    machine,
+    members,
+    phases,
+    single,
+    snapshot,
+)
+
+SEEDS = 50
+DECISIONS = 100                  # for each seed: 5,000 in all
+MANY = 20                        # times as many in the long runs, 100,000 decisions
+JOBS = 8                         # at once
+
+
+class World:
+    """Nodes, gangs and single pods that come, run and end by chance; each step is one decision, carried out."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = Random(seed)
+        self.nodes = [machine(f"n{i}", cpu=self.chance.choice((2, 4, 8)), gpu=self.chance.choice((0, 1, 2, 4)),
+                              pods=self.chance.choice((3, 8, 110)))
+                      for i in range(self.chance.randint(1, 5))]
+        self.queues = [line("default", weight=1), line("second", weight=self.chance.randint(1, 4))]
+        self.pods: dict[str, Object] = {}
+        self.groups: dict[str, Object] = {}
+        self.settings = Settings(preempt=seed % 3 == 1, reclaim=seed % 3 == 2, patience=60 if seed % 2 else 0)
+        self.number = 0
+
+    def news(self) -> None:
+        """A job arrives, or one ends, or a node is cordoned."""
+        happening = self.chance.random()
+        if happening < 0.55 and len(self.groups) < JOBS:
+            self._job()
+        elif happening < 0.6:
+            self.pods.pop(f"alone-{self.number - 5}", None)
+            self.number += 1
+            pod = single(f"alone-{self.number}", asks={"cpu": self.chance.randint(0, 3)}, restartPolicy="Never")
+            self.pods[pod["metadata"]["name"]] = pod
+        elif happening < 0.9 and self.groups:
+            self._end(self.chance.choice(sorted(self.groups)))
+        else:
+            node = self.chance.choice(self.nodes)
+            node["spec"]["unschedulable"] = not node["spec"].get("unschedulable") and self.chance.random() < 0.3
+
+    def _job(self) -> None:
+        self.number += 1
+        name, size = f"j{self.number:04}", self.chance.randint(1, 6)
+        least = self.chance.randint(1, size)
+        asks = {"cpu": self.chance.randint(0, 2), "gpu": self.chance.choice((0, 0, 1, 2))}
+        asks = {what: amount for what, amount in asks.items() if amount}
+        self.groups[name] = gang(name, least, queue=self.chance.choice(("default", "second")),
+                                 priorityClassName=self.chance.choice(("", "high")),
+                                 created=LONG_AGO if self.chance.random() < 0.8 else "2026-01-01T00:00:00Z")
+        for pod in members(name, "w", size, asks=asks):
+            self.pods[pod["metadata"]["name"]] = pod
+
+    def _end(self, name: str) -> None:
+        mine = [pod for pod in self.pods if pod.rpartition("-w-")[0] == name]
+        if any(self.pods[pod]["spec"].get("nodeName") for pod in mine):
+            del self.groups[name]
+            for pod in mine:
+                del self.pods[pod]
+
+    def decide(self) -> Decision:
+        there = snapshot(self.nodes, self.pods.values(), self.groups.values(), self.queues, classes={"high": 10})
+        decision = decided(there, self.settings)
+        assert decision == decided(there, self.settings), "the same snapshot, left as it was, the same decision"
+        return decision
+
+    def do(self, decision: Decision) -> None:
+        for binding in decision.bindings:
+            pod = self.pods[binding.pod.name]
+            pod["spec"]["nodeName"], pod["status"]["phase"] = binding.node, "Running"
+        for eviction in decision.evictions:
+            evicted = self.pods[eviction.pod.name]
+            del evicted["spec"]["nodeName"]
+            evicted["status"]["phase"] = "Pending"
+        for name, phase in phases(decision).items():
+            self.groups[name]["status"] = {"phase": phase}
+
+    def placed(self, name: str) -> int:
+        return sum(1 for pod in self.pods.values() if pod["metadata"]["name"].rpartition("-w-")[0] == name
+                   and pod["spec"].get("nodeName"))
+
+
+@pytest.mark.parametrize("seed", [
+    pytest.param(seed, marks=() if seed < SEEDS else (pytest.mark.faults, pytest.mark.full))
+    for seed in range(SEEDS * MANY)
+])
+def test_along_random_lives(seed: int) -> None:
+    world = World(seed)
+    for _ in range(DECISIONS):
+        world.news()
+        decision = world.decide()
+        if decision.evictions:
+            _evictions_lead_to_starts(world, decision)
+        _reasons_are_true(world, decision)
+        world.do(decision)
+        _no_node_is_over_full(world)
+        _no_gang_is_partly_there(world, decision)
+
+
+def _no_node_is_over_full(world: World) -> None:
+    taken: dict[str, Counter[str]] = defaultdict(Counter)
+    for pod in world.pods.values():
+        node = pod["spec"].get("nodeName")
+        if node:
+            taken[node]["pods"] += 1
+            for what, amount in pod["spec"]["containers"][0]["resources"]["requests"].items():
+                taken[node][what] += int(amount)
+    for node in world.nodes:
+        for what, amount in taken[node["metadata"]["name"]].items():
+            assert amount <= int(node["status"]["allocatable"].get(what, 0)), (node["metadata"]["name"], what)
+
+
+def _no_gang_is_partly_there(world: World, decision: Decision) -> None:
+    victims = {eviction.pod.name.rpartition("-w-")[0] for eviction in decision.evictions}
+    for name, group in world.groups.items():
+        placed = world.placed(name)
+        assert not 0 < placed < group["spec"]["minMember"] or name in victims, (name, placed)
+
+
+def _evictions_lead_to_starts(world: World, decision: Decision) -> None:
+    """Done at once, the evictions let somebody start that could not before."""
+    after = World(0)
+    after.nodes, after.queues, after.settings = world.nodes, world.queues, Settings()
+    gone = {eviction.pod.name for eviction in decision.evictions} | set(bound(decision))
+    pods = [pod for name, pod in world.pods.items() if name not in gone]
+    placed = [{**world.pods[name], "spec": {**world.pods[name]["spec"], "nodeName": node}}
+              for name, node in bound(decision).items()]
+    found = decided(snapshot(world.nodes, [*pods, *placed], world.groups.values(), world.queues,
+                             classes={"high": 10}))
+    assert found.bindings, "somebody was sent away and nobody can start"
+
+
+def _reasons_are_true(world: World, decision: Decision) -> None:
+    """A node with exactly what is said to be short, and the gang starts."""
+    for verdict in decision.verdicts:
+        why = verdict.why
+        if why is None or why.code is not Code.NO_NODE_FITS or not why.short or world.settings.patience \
+                or world.chance.random() < 0.7:      # each costs a decision of its own
+            continue
+        name = verdict.group.key.key.name
+        asks = world.pods[f"{name}-w-0"]["spec"]["containers"][0]["resources"]["requests"]
+        missing = why.least - why.fitting
+        offers = {what: int(amount) * missing for what, amount in asks.items()}
+        for what, amount in why.short.items():
+            assert amount == (missing * ONE if what == "pods" else offers[what] * ONE), (name, why)
+        # For this gang alone, so that those before it go where they went.
+        extra = machine("extra", taints=[{"key": "for", "value": name, "effect": "NoSchedule"}],
+                        **dict[str, Any]({"cpu": 0, "memory": "1Gi", "pods": missing, **offers}))
+        started = set(bound(decision))
+        pods = []
+        for pod, thing in world.pods.items():
+            if pod.startswith(f"{name}-w-"):
+                tolerant = {**thing["spec"], "tolerations": [{"key": "for", "operator": "Exists"}]}
+                pods.append({**thing, "spec": tolerant})
+            elif thing["spec"].get("nodeName") or (pod in started and "-w-" in pod):
+                pods.append(thing)
+        groups = [group for other, group in world.groups.items() if other == name or world.placed(other) or any(
+            pod.startswith(f"{other}-w-") for pod in started)]
+        found = bound(decided(snapshot([*world.nodes, extra], pods, groups, world.queues, classes={"high": 10})))
+        assert sum(1 for pod in found if pod.startswith(f"{name}-w-")) >= missing, (name, why)
+
+
+def test_a_waiting_gang_that_fits_the_empty_cluster_starts_when_others_end() -> None:
+    """Small jobs keep coming; with room kept for the one that waits, it starts after at most one round of them."""
+    settings = Settings(patience=60)
+    big = gang("big", 4, created="2026-01-01T11:00:00Z")
+    running = [members(f"s{i}", "w", 1, asks={"gpu": 1}, on="n", phase="Running")[0] for i in range(4)]
+    groups = [gang(f"s{i}", 1, phase="Running") for i in range(4)]
+    waiting = members("big", "w", 4, asks={"gpu": 1})
+    for ended in range(1, 5):
+        newcomers = [members(f"t{ended}-{i}", "w", 1, asks={"gpu": 1})[0] for i in range(4)]
+        there = snapshot([machine("n", gpu=4)], [*running[ended:], *waiting, *newcomers],
+                         [big, *groups[ended:], *(gang(f"t{ended}-{i}", 1) for i in range(4))])
+        found = bound(decided(there, settings))
+        expected = {f"big-w-{i}" for i in range(4)} if ended == 4 else set()
+        assert expected == set(found), f"after {ended} have ended"
