@@ -39,7 +39,7 @@ class Ours:
     async def _work(self) -> None:
         async with connected(self._plane.kubeconfig("controllers")) as client:
             authority = self._plane.certificate.read_bytes()
-            self._task = asyncio.create_task(main.run(client, RealClock(), authority=authority))
+            self._task = asyncio.create_task(main.run(lambda _name: client, RealClock(), authority=authority))
             with suppress(asyncio.CancelledError):
                 await self._task
 

@@ -17,9 +17,9 @@ from typing import TypeAlias
 import yaml
 
 from trainmaster.api import groups
-from trainmaster.api.core import DEFINITIONS
+from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, DEFINITIONS
 from trainmaster.api.schema import definitions
-from trainmaster.cluster.apiserver.auth import Authenticator, Identity
+from trainmaster.cluster.apiserver.auth import MASTERS, Authenticator, Identity, account, authenticated
 from trainmaster.cluster.apiserver.http import serve
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
@@ -34,13 +34,12 @@ from trainmaster.kube.http import HttpTransport
 from trainmaster.local import keys, memory, parts
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
-from trainmaster.operator import door
+from trainmaster.operator import access, door
 from trainmaster.operator import main as operator
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import Clock, RealClock
 
-ADMIN = Identity("trainmaster-admin", ("system:masters", "system:authenticated"))
-NODE_GROUPS = ("system:nodes", "system:authenticated")
+ADMIN = Identity("trainmaster-admin", (MASTERS,))
 HOST = "127.0.0.1"
 POD_SIDE = keys.SERVER_ADDRESSES[-1]      # this machine as pods see it; loopback is their own
 RESTART_SECONDS = 1.0
@@ -83,7 +82,7 @@ async def run(home: Home, port: int, only_apiserver: bool, standing: Standing) -
         stack.push_async_callback(kubelet.close)
         server = ApiServer(store, clock=clock, node=lambda _name: kubelet, judges=[JOBS_AT_THE_DOOR])
         await server.start()
-        await install_definitions(client_of(server, "system:apiserver", "system:masters"))
+        await install(client_of(server, Identity("system:apiserver", (MASTERS,))))
         listening = await serve(
             server, authenticator(known), known.server_context(), HOST, port or last_port(home.kubeconfig)
         )
@@ -109,15 +108,18 @@ def authenticator(known: keys.Keys) -> Authenticator:
     node = node_name_of(socket.gethostname())
     return Authenticator({
         known.tokens["admin"]: ADMIN,
-        known.tokens["node"]: Identity(f"system:node:{node}", NODE_GROUPS),
+        known.tokens["node"]: Identity(f"system:node:{node}", ("system:nodes",)),
     })
 
 
 def workers(server: ApiServer, clock: Clock, authority: bytes, port: int) -> dict[str, Work]:
     """Everything that works on the API from inside, each under its own identity."""
-    managing = client_of(server, "system:kube-controller-manager")
-    scheduling = client_of(server, "system:kube-scheduler")
-    training = client_of(server, "system:serviceaccount:kubeflow:training-operator")
+    scheduling = client_of(server, Identity("system:kube-scheduler"))
+    training = client_of(server, account(access.NAMESPACE, access.ACCOUNT))
+
+    def managing(name: str) -> Client:
+        return client_of(server, account("kube-system", name))
+
     return {
         "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port)),
         "scheduler": lambda: scheduler.run(scheduling, clock),
@@ -135,18 +137,24 @@ async def kept_running(name: str, work: Work, clock: Clock) -> None:
         await clock.sleep(RESTART_SECONDS)
 
 
-def client_of(server: ApiServer, user: str, *groups: str) -> Client:
-    return Client(InProcess(server, Identity(user, (*groups, "system:authenticated"))), user_agent=user)
+def client_of(server: ApiServer, who: Identity) -> Client:
+    return Client(InProcess(server, authenticated(who)), user_agent=who.user)
 
 
-async def install_definitions(client: Client) -> None:
-    """Our kinds, made or brought up to date, so that the first `kubectl create` finds them."""
-    for wanted in (*definitions(), *groups.definitions()):
-        name = wanted["metadata"]["name"]
+async def install(client: Client) -> None:
+    """Our kinds and the rights of our operator, made or brought up to date: the first `kubectl create` finds them."""
+    wanted = [
+        *((DEFINITIONS, each) for each in (*definitions(), *groups.definitions())),
+        *((CLUSTER_ROLES, each) for each in access.roles()),
+        (CLUSTER_ROLE_BINDINGS, access.binding()),
+    ]
+    for resource, thing in wanted:
+        name = thing["metadata"]["name"]
         try:
-            await client.create(DEFINITIONS, wanted)
+            await client.create(resource, thing)
         except AlreadyExists:
-            await client.patch(DEFINITIONS, name, "", {"spec": wanted["spec"]})
+            await client.patch(resource, name, "", {field: value for field, value in thing.items()
+                                                    if field in ("spec", "rules", "subjects")})
 
 
 def write_kubeconfig(path: Path, server: str, authority: bytes, token: str) -> None:

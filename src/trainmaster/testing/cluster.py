@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmaster.api.core import DEFINITIONS
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver.auth import Identity
+from trainmaster.cluster.apiserver.auth import Identity, authenticated
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.matching import Judge
 from trainmaster.cluster.apiserver.server import ApiServer
@@ -37,6 +37,11 @@ class Cluster:
 
     def client(self, user: str = "tests", plan: Plan = nothing, die_after: int | None = None) -> Client:
         return Client(self.transport(user, plan, die_after), user_agent=user, limits=Limits(clock=self.clock))
+
+    def client_as(self, who: Identity) -> Client:
+        """A client that may do what its identity may."""
+        transport = Faults(InProcess(self.server, authenticated(who)), self.clock, nothing, None)
+        return Client(transport, user_agent=who.user, limits=Limits(clock=self.clock))
 
     async def install(self, definitions: list[Object]) -> None:
         """Make custom kinds known."""

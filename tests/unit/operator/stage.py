@@ -10,10 +10,9 @@ from contextlib import asynccontextmanager
 from fnmatch import fnmatchcase
 from typing import Any
 
-from trainmaster.api.core import DEFINITIONS, EVENTS, PODS, SERVICES
+from trainmaster.api.core import EVENTS, PODS, SERVICES
 from trainmaster.api.meta import Object, Resource, being_deleted, name_of, timestamp, uid_of
-from trainmaster.api.schema import definitions
-from trainmaster.cluster.apiserver.auth import Identity
+from trainmaster.cluster.apiserver.auth import MASTERS, Identity, account
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.controllers.garbage import Collector
@@ -22,6 +21,8 @@ from trainmaster.frameworks.registry import framework_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import NotFound
 from trainmaster.kube.limits import Limits
+from trainmaster.local import control_plane
+from trainmaster.operator import access
 from trainmaster.operator import main as operator
 from trainmaster.operator.config import DEFAULTS, Settings
 from trainmaster.testing.clock import VirtualClock
@@ -40,7 +41,7 @@ class Stage:
         self.server = server
         self.clock = clock
         self.settings = settings
-        self.client = Client(InProcess(server, Identity("tests", ("system:masters",))))
+        self.client = Client(InProcess(server, Identity("tests", (MASTERS,))))
         self.thing: Object = {}
         self.lives: list[Faults] = []
         self._operator: asyncio.Task[None] | None = None
@@ -55,7 +56,7 @@ class Stage:
 
     def begin(self, dies_after: int | None = None, plan: Plan = nothing) -> None:
         """Start a life of the operator."""
-        life = Faults(InProcess(self.server, Identity("operator")), self.clock, plan=plan)
+        life = Faults(InProcess(self.server, account(access.NAMESPACE, access.ACCOUNT)), self.clock, plan=plan)
         life.die_after = dies_after
         self.lives.append(life)
         client = Client(life, limits=Limits(clock=self.clock))
@@ -197,9 +198,9 @@ async def stage(
     await server.start()
     made = Stage(server, clock, settings)
     made.pace = pace
-    for definition in definitions():
-        await made.client.create(DEFINITIONS, definition)
-    collector = Collector(Client(InProcess(server, Identity("collector"))), clock) if collects else None
+    await control_plane.install(made.client)
+    collecting_as = InProcess(server, account("kube-system", "generic-garbage-collector"))
+    collector = Collector(Client(collecting_as), clock) if collects else None
     collecting = asyncio.create_task(collector.run()) if collector else None
     try:
         yield made

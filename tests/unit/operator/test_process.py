@@ -10,7 +10,7 @@ from tests.unit.engine.stories import tfjob
 from tests.unit.operator.stage import NAMESPACE, Stage, stage
 
 from trainmaster.api.core import LEASES
-from trainmaster.cluster.apiserver.auth import Identity
+from trainmaster.cluster.apiserver.auth import MASTERS, Identity
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.kube.transport import Request, Response, Stream, Transport
 from trainmaster.operator import process
@@ -28,7 +28,7 @@ class Running:
     """One process that competes for the lease."""
 
     def __init__(self, it: Stage, name: str, plan: Plan = nothing, lease: Lease | None = LEASE) -> None:
-        self.wire = Faults(InProcess(it.server, Identity(name)), it.clock, plan=plan)
+        self.wire = Faults(InProcess(it.server, Identity(name, (MASTERS,))), it.clock, plan=plan)
         self.stop = asyncio.Event()
         self.ready = asyncio.Event()
         wanted = Process(DEFAULTS, lease=lease)
@@ -123,7 +123,7 @@ class Dawdling:
 async def test_what_an_old_leader_sent_in_time_and_arrives_late_changes_nothing() -> None:
     """Its status write hangs in the network while another takes over and goes on; then it arrives."""
     async with stage() as it:
-        network = Dawdling(InProcess(it.server, Identity("one")), it.clock)
+        network = Dawdling(InProcess(it.server, Identity("one", (MASTERS,))), it.clock)
         one = asyncio.create_task(process.run(Process(DEFAULTS, lease=LEASE), network, "x", it.clock, asyncio.Event()))
         await it.apply(tfjob())
         await it.clock.advance(2)

@@ -1,26 +1,47 @@
-"""Who is asking. Bearer tokens only, for now; what each identity may do is decided elsewhere (today: everything)."""
+"""Who is asking: what an identity is, and the tokens that were given out when the cluster was made."""
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ANONYMOUS_GROUP = "system:unauthenticated"
 AUTHENTICATED_GROUP = "system:authenticated"
+ACCOUNTS_GROUP, ACCOUNT_PREFIX = "system:serviceaccounts", "system:serviceaccount:"
+# May do everything, whatever roles and bindings say: otherwise a mistake in them could lock everybody out.
+MASTERS = "system:masters"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A user and the groups it is in."""
+    """A user and the groups it is in; what else is known of it stands in `extra`."""
 
     user: str
     groups: tuple[str, ...] = (AUTHENTICATED_GROUP,)
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def account(namespace: str, name: str, uid: str = "", extra: tuple[tuple[str, tuple[str, ...]], ...] = ()) -> Identity:
+    """The identity of a service account."""
+    groups = (ACCOUNTS_GROUP, f"{ACCOUNTS_GROUP}:{namespace}", AUTHENTICATED_GROUP)
+    return Identity(f"{ACCOUNT_PREFIX}{namespace}:{name}", groups, uid, extra)
+
+
+ANONYMOUS = Identity("system:anonymous", (ANONYMOUS_GROUP,))
+
+
+def authenticated(who: Identity) -> Identity:
+    """The identity with the group of all who have proven who they are."""
+    if AUTHENTICATED_GROUP in who.groups or ANONYMOUS_GROUP in who.groups:
+        return who
+    return replace(who, groups=(*who.groups, AUTHENTICATED_GROUP))
 
 
 class Authenticator:
     """Knows the tokens. A lookup takes the same time whether a token is nearly right or not at all."""
 
     def __init__(self, tokens: Mapping[str, Identity]) -> None:
-        self._tokens = [(token.encode(), who) for token, who in tokens.items() if token]
+        self._tokens = [(token.encode(), authenticated(who)) for token, who in tokens.items() if token]
 
     def identify(self, authorization: str) -> Identity | None:
         """The identity for an `Authorization` header, or None."""

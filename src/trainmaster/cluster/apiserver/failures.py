@@ -57,11 +57,12 @@ def forbidden(resource: Resource, name: str, why: str, causes: Sequence[Cause] =
     details = _details(resource, name)
     if causes:
         details["causes"] = [cause.document() for cause in causes]
-    return Failure(403, "Forbidden", f"{_place(resource)} {_quoted(name)} is forbidden: {why}", details)
+    named = f"{_place(resource)} {quoted(name)}" if name else _place(resource)
+    return Failure(403, "Forbidden", f"{named} is forbidden: {why}", details)
 
 
 def not_found(resource: Resource, name: str) -> Failure:
-    return Failure(404, "NotFound", f"{_place(resource)} {_quoted(name)} not found", _details(resource, name))
+    return Failure(404, "NotFound", f"{_place(resource)} {quoted(name)} not found", _details(resource, name))
 
 
 def unknown_resource() -> Failure:
@@ -78,11 +79,11 @@ def not_acceptable(types: Sequence[str]) -> Failure:
 
 
 def already_exists(resource: Resource, name: str) -> Failure:
-    return Failure(409, "AlreadyExists", f"{_place(resource)} {_quoted(name)} already exists", _details(resource, name))
+    return Failure(409, "AlreadyExists", f"{_place(resource)} {quoted(name)} already exists", _details(resource, name))
 
 
 def conflict(resource: Resource, name: str, why: str = CHANGED) -> Failure:
-    message = f"Operation cannot be fulfilled on {_place(resource)} {_quoted(name)}: {why}"
+    message = f"Operation cannot be fulfilled on {_place(resource)} {quoted(name)}: {why}"
     return Failure(409, "Conflict", message, _details(resource, name))
 
 
@@ -129,7 +130,7 @@ def invalid_kind(kind: str, group: str, name: str, causes: Iterable[Cause]) -> F
     said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: Object = {"name": name, "group": group, "kind": kind, "causes": [cause.document() for cause in found]}
     qualified = f"{kind}.{group}" if group else kind
-    message = f"{qualified} {_quoted(name)} is invalid: {said}"
+    message = f"{qualified} {quoted(name)} is invalid: {said}"
     return Failure(422, "Invalid", message, {key: value for key, value in details.items() if value})
 
 
@@ -169,5 +170,6 @@ def _details(resource: Resource, name: str) -> Object:
     return {key: value for key, value in found.items() if value}
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Between quotes, as Go prints a string."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

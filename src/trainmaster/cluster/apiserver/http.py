@@ -9,15 +9,15 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from aiohttp import ClientPayloadError, web
 from aiohttp.http import HttpProcessingError
 
-from trainmaster.cluster.apiserver import bodies, failures, websockets
-from trainmaster.cluster.apiserver.auth import ANONYMOUS_GROUP, Authenticator, Identity
+from trainmaster.cluster.apiserver import bodies, failures, impersonation, websockets
+from trainmaster.cluster.apiserver.auth import ANONYMOUS, Authenticator
 from trainmaster.cluster.apiserver.documents import HEALTH
 from trainmaster.cluster.apiserver.pace import Pace, Patience
 from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
@@ -36,8 +36,6 @@ MOST_WAITING = 256 * 1024
 # What aiohttp has to say; a request that is not HTTP is its sender's fault and no error of ours.
 _log = logging.getLogger("trainmaster.http")
 _log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
-
-ANONYMOUS = Identity("system:anonymous", (ANONYMOUS_GROUP,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class _Front:
             body = await self._body(incoming, path)
         except failures.Failure as failure:
             return _whole(refusal(failure), close=True)
-        headers = {name.lower(): value for name, value in incoming.headers.items()}
+        headers = _together(incoming.headers.items())
         query = tuple(url.query.items()) if url.raw_query_string else ()
         found = await self._server.handle(Request(incoming.method, path, query, headers, body), who)
         if isinstance(found, Streaming) and websockets.wanted(headers, found):
@@ -157,6 +155,16 @@ async def _awaited(incoming: web.BaseRequest) -> bytes:
     except (HttpProcessingError, ClientPayloadError, web.RequestPayloadError) as error:
         raise failures.bad_request(f"the body of the request is broken: {str(error)[:100]}") from error
     return bytes(found)
+
+
+def _together(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """By lower-case name. The last of several counts, but for those of an impersonation, where all do."""
+    found: dict[str, str] = {}
+    for given, value in pairs:
+        name = given.lower()
+        again = name in found and name.startswith(impersonation.PREFIX)
+        found[name] = f"{found[name]}{impersonation.SEPARATOR}{value}" if again else value
+    return found
 
 
 def _whole(answer: Response, *, close: bool = False) -> web.StreamResponse:

@@ -15,10 +15,13 @@ import orjson
 from trainmaster.api.core import NAMESPACES
 from trainmaster.api.meta import Json, Object, Resource
 from trainmaster.cluster.apiserver import (
+    asking,
     bodies,
+    bootstrap,
     builtin,
     failures,
     forms,
+    impersonation,
     lists,
     logs,
     managers,
@@ -30,17 +33,20 @@ from trainmaster.cluster.apiserver import (
 )
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.auth import Identity
+from trainmaster.cluster.apiserver.authorization import Either, Rbac
 from trainmaster.cluster.apiserver.bodies import Body
 from trainmaster.cluster.apiserver.builtin import Type
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain
-from trainmaster.cluster.apiserver.documents import Documents, Version
+from trainmaster.cluster.apiserver.documents import HEALTH, Documents, Version
 from trainmaster.cluster.apiserver.forms import Listing
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
 from trainmaster.cluster.apiserver.matching import CREATE, DELETE, UPDATE, Judge
+from trainmaster.cluster.apiserver.node_access import Nodes
 from trainmaster.cluster.apiserver.options import Options, delete_options, write_options
 from trainmaster.cluster.apiserver.patching import Patch
+from trainmaster.cluster.apiserver.rbac import Attributes
 from trainmaster.cluster.apiserver.resources import Resources, Written
 from trainmaster.cluster.apiserver.reviews import Asked
 from trainmaster.cluster.apiserver.routing import Place, Query
@@ -55,6 +61,8 @@ from trainmaster.runtime.log import logger
 
 log = logger("apiserver")
 Answer = Response | Streaming
+# Health is for everybody, whoever asks and whatever the roles say: a probe has no token.
+OPEN = frozenset((name,) for name in HEALTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,8 @@ class ApiServer:
         self._node = node
         self._catalog = Catalog()
         self._admission = Admission(store, self._catalog)
+        self._rbac = Rbac(store)
+        self._access = Either(self._rbac, Nodes(store))
         self._watches = Watches(store, clock)
         self._chain = Chain(store, self._catalog, judges)
         self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock)
@@ -146,6 +156,7 @@ class ApiServer:
             if self._store.latest(kind.key("", name)) is None:
                 await self._resources.create(kind, "", {"metadata": {"name": name}},
                                              Options(manager=managers.SERVER))
+        await bootstrap.reconcile(self._store, self._catalog, self._resources, self._clock.now())
         for definition in self._catalog.definitions():
             if definition["metadata"].get("deletionTimestamp"):
                 await self._resources.clear(definition)
@@ -186,16 +197,20 @@ class ApiServer:
 
     async def _answer(self, request: Request, who: Identity, note: Note) -> Answer:
         where = routing.place(request.path)
+        who = impersonation.acting(who, request.headers, self._authorize)
         if isinstance(where, routing.Elsewhere):
+            if where.parts[:1] not in OPEN:
+                self._authorize(who, asking.about_path(request))
             return self._metrics() if where.parts == ("metrics",) else self._documents.answer(request, where.parts)
-        kind = self._catalog.find(where.group, where.version, where.plural)
         query = Query(request.query)
+        verb = routing.verb(request.method, where, watch=query.flag("watch"))
+        self._authorize(who, asking.about_place(where, verb, query))
+        kind = self._catalog.find(where.group, where.version, where.plural)
         if kind is None:
             return await self._unknown(request, where, query, who)
         if where.namespace and not kind.resource.namespaced:
             raise failures.unknown_resource()
-        call = Call(kind, where, routing.verb(request.method, where, watch=query.flag("watch")), query, request,
-                    who)
+        call = Call(kind, where, verb, query, request, who)
         part = where.subresource if where.subresource and kind.subresource(where.subresource) else ""
         note.about = (call.verb, where.group, where.version, where.plural, part)
         if where.subresource:
@@ -213,6 +228,11 @@ class ApiServer:
         said = traffic.text(self.traffic, watches=len(self._watches), revision=self._store.revision,
                             oldest=self._store.oldest)
         return Response(200, {"Content-Type": traffic.MEDIA_TYPE}, said.encode())
+
+    def _authorize(self, who: Identity, wanted: Attributes) -> None:
+        """Raises Failure 403."""
+        if not (decision := self._access.decide(who, wanted)).allowed:
+            raise asking.refused(who, wanted, decision.reason)
 
     async def _unknown(self, request: Request, where: Place, query: Query, who: Identity) -> Answer:
         if (where.group, where.plural) == ("", BINDINGS.plural) and where.namespace and not where.name:

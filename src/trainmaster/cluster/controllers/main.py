@@ -25,22 +25,25 @@ Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 log = logger("controllers")
 
 
-async def run(client: Client, clock: Clock, *, authority: bytes, api: Api | None = None) -> None:
+async def run(
+    client_of: Callable[[str], Client], clock: Clock, *, authority: bytes, api: Api | None = None
+) -> None:
     """Run until cancelled.
 
+    `client_of` gives each controller a client of its own, by its name: what it may do goes with that name.
     `authority` is the PEM certificate that every namespace gets. With `api` the service `kubernetes` points there;
     without it, nobody announces the API server.
     """
-    kinds = Kinds(client, clock)
+    kinds = Kinds(client_of("kinds"), clock)
     parts: dict[str, Work] = {
         "kinds": kinds.run,
-        "garbage-collector, namespaces, quotas, workloads": lambda: _over_everything(client, clock, kinds),
-        "everywhere": lambda: everywhere.run(client, clock, authority),
-        "event-expiry": lambda: expiry.run(client, clock),
-        "endpoints": lambda: endpoints.run(client, clock, kinds),
+        "garbage-collector, namespaces, quotas, workloads": lambda: _over_everything(client_of, clock, kinds),
+        "everywhere": lambda: everywhere.run(client_of("everywhere"), clock, authority),
+        "event-expiry": lambda: expiry.run(client_of("event-expiry"), clock),
+        "endpoints": lambda: endpoints.run(client_of("endpoints"), clock, kinds),
     }
     if api is not None:
-        parts["announce"] = lambda: announce.run(client, clock, kinds, api)
+        parts["announce"] = lambda: announce.run(client_of("announcer"), clock, kinds, api)
     async with asyncio.TaskGroup() as group:
         for name, work in parts.items():
             group.create_task(kept_running(name, work, clock))
@@ -56,12 +59,13 @@ async def kept_running(name: str, work: Work, clock: Clock) -> None:
         await clock.sleep(RESTART_SECONDS)
 
 
-async def _over_everything(client: Client, clock: Clock, kinds: Kinds) -> None:
-    inventory = Inventory(client, clock, kinds)
-    collector = Collector(client, clock, inventory)
+async def _over_everything(client_of: Callable[[str], Client], clock: Clock, kinds: Kinds) -> None:
+    collecting = client_of("generic-garbage-collector")
+    inventory = Inventory(collecting, clock, kinds)
+    collector = Collector(collecting, clock, inventory)
     async with asyncio.TaskGroup() as group:
         group.create_task(collector.run())
-        group.create_task(namespaces.run(client, clock, inventory))
-        group.create_task(quotas.run(client, clock, inventory))
-        group.create_task(workloads.run(client, clock, inventory))
+        group.create_task(namespaces.run(client_of("namespace-controller"), clock, inventory))
+        group.create_task(quotas.run(client_of("resourcequota-controller"), clock, inventory))
+        group.create_task(workloads.run(client_of("workloads"), clock, inventory))
         group.create_task(inventory.run())

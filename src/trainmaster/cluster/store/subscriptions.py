@@ -48,6 +48,11 @@ class Subscription:
         """Every change for this subscriber up to here was handed out."""
         return self._read if self._due else max(self._read, self._hub.revision)
 
+    @property
+    def due(self) -> bool:
+        """Whether there are changes that were not handed out."""
+        return self._due > 0
+
     def take(self) -> Batch:
         """What is there to read now, be it nothing. Raises Lagged when it is forgotten, Closed when no more comes."""
         if not self._due:

@@ -10,14 +10,14 @@ from urllib.parse import parse_qsl
 import orjson
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver.auth import Identity
+from trainmaster.cluster.apiserver.auth import MASTERS, Identity
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.store import Store
 from trainmaster.kube.transport import Request, Stream
 from trainmaster.testing.clock import VirtualClock
 
-WHO = Identity("tester")
+WHO = Identity("tester", (MASTERS, "system:authenticated"))
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 from aiohttp import ClientSession, TCPConnector, WSMsgType, WSServerHandshakeError
-from tests.unit.cluster.apiserver.api import MAPS, Api, config_map, serving
+from tests.unit.cluster.apiserver.api import MAPS, WHO, Api, config_map, serving
 
-from trainmaster.cluster.apiserver.auth import Authenticator, Identity
+from trainmaster.cluster.apiserver.auth import Authenticator
 from trainmaster.cluster.apiserver.http import serve
 from trainmaster.local import keys
 
@@ -38,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> keys.Keys:
 async def site(made: keys.Keys) -> AsyncIterator[Site]:
     context = ssl.create_default_context(cadata=made.authority.decode())
     async with serving() as api:
-        listening = await serve(api.server, Authenticator({TOKEN: Identity("tester")}), made.server_context())
+        listening = await serve(api.server, Authenticator({TOKEN: WHO}), made.server_context())
         connector = TCPConnector(ssl=context)
         async with ClientSession(f"https://127.0.0.1:{listening.port}", connector=connector) as session:
             yield Site(api, session, listening.port, context)
@@ -194,7 +194,7 @@ async def test_plain_http_is_not_spoken(site: Site) -> None:
 async def test_stopping_ends_open_watches(made: keys.Keys) -> None:
     context = ssl.create_default_context(cadata=made.authority.decode())
     async with serving() as api:
-        listening = await serve(api.server, Authenticator({TOKEN: Identity("tester")}), made.server_context())
+        listening = await serve(api.server, Authenticator({TOKEN: WHO}), made.server_context())
         async with ClientSession(connector=TCPConnector(ssl=context)) as session:
             url = f"https://127.0.0.1:{listening.port}{MAPS}?watch=true"
             answer = await session.get(url, headers=AUTHORIZED)

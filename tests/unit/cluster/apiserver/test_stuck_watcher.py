@@ -10,10 +10,10 @@ from pathlib import Path
 import orjson
 import pytest
 from aiohttp import ClientResponse, ClientSession, TCPConnector
-from tests.unit.cluster.apiserver.api import MAPS, Api, config_map, serving
+from tests.unit.cluster.apiserver.api import MAPS, WHO, Api, config_map, serving
 
 from trainmaster.cluster.apiserver import http
-from trainmaster.cluster.apiserver.auth import Authenticator, Identity
+from trainmaster.cluster.apiserver.auth import Authenticator
 from trainmaster.local import keys
 
 TOKEN = {"Authorization": "Bearer secret"}
@@ -26,7 +26,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr(http, "SLOWEST_READER", 1.0)       # seconds; it is a minute for people
     made = keys.ensure(tmp_path, datetime.now(UTC))
     async with serving() as api:
-        tokens = Authenticator({"secret": Identity("tester")})
+        tokens = Authenticator({"secret": WHO})
         listening = await http.serve(api.server, tokens, made.server_context())
         yield api, listening.port, ssl.create_default_context(cadata=made.authority.decode())
         await api.server.close()

@@ -1,6 +1,6 @@
 """All controllers together on one server: a day in the life of a cluster, with deaths and bad weather."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from tests.unit.cluster.controllers.test_endpoints import listed, place
 
 from trainmaster.api.core import CONFIG_MAPS, ENDPOINTS, EVENTS, NAMESPACES, SERVICE_ACCOUNTS, SERVICES
 from trainmaster.api.meta import name_of
+from trainmaster.cluster.apiserver.auth import account
 from trainmaster.cluster.controllers import main
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.kinds import Kinds
@@ -20,6 +21,11 @@ from trainmaster.testing.faults import EVERYTHING, Old, Write, crash_points, see
 
 AUTHORITY = b"authority"
 HERE = Api("10.88.0.1", 6443)
+
+
+def one(client: Client) -> Callable[[str], Client]:
+    """The same client for all of them."""
+    return lambda _name: client
 
 
 async def deeds(client: Client, clock: VirtualClock, minutes: float = 59) -> None:
@@ -57,16 +63,20 @@ DONE = {
 }
 
 
-async def test_each_does_its_part(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
-    async with at_work(main.run(cluster.client(), clock, authority=AUTHORITY, api=HERE)):
+async def test_each_does_its_part_with_its_own_rights(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
+    def client_of(name: str) -> Client:
+        return cluster.client_as(account("kube-system", name))
+
+    async with at_work(main.run(client_of, clock, authority=AUTHORITY, api=HERE)):
         await deeds(client, clock)
 
     assert DONE == await state(client)
+    assert 0 == sum(count for (_, code), count in cluster.server.traffic.done.items() if code == 403)
 
 
 async def test_at_rest_nothing_is_written(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
     wire = cluster.transport("controllers")
-    async with at_work(main.run(Client(wire), clock, authority=AUTHORITY, api=HERE)):
+    async with at_work(main.run(one(Client(wire)), clock, authority=AUTHORITY, api=HERE)):
         await deeds(client, clock)
         wire.writes.clear()
         await clock.advance(minutes=30)
@@ -77,7 +87,7 @@ async def test_at_rest_nothing_is_written(cluster: Cluster, client: Client, cloc
 async def test_without_an_address_nobody_announces_the_server(
     cluster: Cluster, client: Client, clock: VirtualClock
 ) -> None:
-    async with at_work(main.run(cluster.client(), clock, authority=AUTHORITY)):
+    async with at_work(main.run(one(cluster.client()), clock, authority=AUTHORITY)):
         await clock.advance(seconds=10)
 
     assert [] == await names(client, SERVICES)
@@ -88,10 +98,10 @@ async def story(dies_after: int | None) -> tuple[Sequence[Write], dict[str, Any]
     async with embedded(clock) as cluster:
         client = cluster.client()
         life = cluster.transport("first life", die_after=dies_after)
-        async with at_work(main.run(Client(life), clock, authority=AUTHORITY, api=HERE)) as tasks:
+        async with at_work(main.run(one(Client(life)), clock, authority=AUTHORITY, api=HERE)) as tasks:
             await deeds(client, clock, minutes=1)
             if tasks[0].done():
-                async with at_work(main.run(cluster.client(), clock, authority=AUTHORITY, api=HERE)):
+                async with at_work(main.run(one(cluster.client()), clock, authority=AUTHORITY, api=HERE)):
                     await clock.advance(minutes=2)
         return list(life.writes), await state(client)
 
@@ -107,7 +117,7 @@ async def test_bad_weather_changes_nothing_in_the_end(
 ) -> None:
     faults = [fault for fault in EVERYTHING if not isinstance(fault, Old)]
     plan = seeded(seed, rate=0.2, faults=faults, until=1500)
-    async with at_work(main.run(cluster.client(plan=plan), clock, authority=AUTHORITY, api=HERE)):
+    async with at_work(main.run(one(cluster.client(plan=plan)), clock, authority=AUTHORITY, api=HERE)):
         await deeds(client, clock)
         await clock.advance(minutes=40)
 
@@ -136,7 +146,7 @@ async def test_the_collector_begins_anew_after_a_failure(cluster: Cluster, clien
     kinds = Kinds(cluster.client(), clock)
     async with at_work(kinds.run()):
         for life in ("first", "second"):
-            async with at_work(main._over_everything(cluster.client(life), clock, kinds)):
+            async with at_work(main._over_everything(one(cluster.client(life)), clock, kinds)):
                 await clock.advance(seconds=1)
                 [owner] = await make(client, config_map("owner"))
                 await make(client, config_map("child", owner))

@@ -1,0 +1,158 @@
+"""What a node may do: what its pods need, and nothing of others.
+
+Roles cannot say "the secrets of the pods that run here", so nodes have an authorizer of their own, as in Kubernetes. It
+knows which ConfigMaps, Secrets, claims and accounts the pods of each node refer to, and reads that from the store's
+changes when a node asks (as `authorization` does). A pod is read once, when it is bound: what it refers to stays.
+One thing is wider than in Kubernetes: the node also answers the names of pods, so it may list all of them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from trainmaster.api.meta import Object
+from trainmaster.cluster.apiserver import rbac
+from trainmaster.cluster.apiserver.auth import Identity
+from trainmaster.cluster.apiserver.authorization import Decision
+from trainmaster.cluster.apiserver.rbac import Attributes, Rule
+from trainmaster.cluster.store import Closed, Lagged, Store, Subscription
+
+USER_PREFIX = "system:node:"
+GROUP = "system:nodes"
+PODS = "/core/pods/"
+# What the node agent does, and no more.
+RULES = (
+    Rule(("create", "get", "update"), ("",), ("nodes",)),
+    Rule(("update",), ("",), ("nodes/status",)),
+    Rule(("list", "watch"), ("",), ("pods", "services")),
+    Rule(("get", "delete"), ("",), ("pods",)),
+    Rule(("update",), ("",), ("pods/status",)),
+    Rule(("get",), ("",), ("configmaps", "secrets", "persistentvolumeclaims")),
+    Rule(("create",), ("",), ("serviceaccounts/token",)),
+    Rule(("create", "patch"), ("",), ("events",)),
+    Rule(("create", "patch"), ("coordination.k8s.io",), ("leases",)),
+)
+_OF_PODS = frozenset({"configmaps", "secrets", "persistentvolumeclaims", "serviceaccounts"})
+
+
+def node_of(who: Identity) -> str:
+    """The name of the node that asks, or "" if it is none."""
+    if GROUP in who.groups and who.user.startswith(USER_PREFIX):
+        return who.user.removeprefix(USER_PREFIX)
+    return ""
+
+
+class Nodes:
+    """An authorizer for nodes; has no opinion on others."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._followed: Subscription | None = None
+        self._pods: dict[str, tuple[str, frozenset[tuple[str, str, str]]]] = {}
+        self._needed: dict[tuple[str, str, str, str], int] = {}     # (node, resource, namespace, name) -> pods
+
+    def decide(self, who: Identity, wanted: Attributes) -> Decision:
+        node = node_of(who)
+        if not node or wanted.path or not rbac.decide(RULES, wanted):
+            return Decision(False)
+        if wanted.resource in _OF_PODS:
+            self._refresh()
+            if (node, wanted.resource, wanted.namespace, wanted.name) in self._needed:
+                return Decision(True)
+            return Decision(False, f"no relationship found between node '{node}' and this object")
+        if wanted.resource == "nodes" and wanted.name not in (node, ""):
+            return Decision(False, f"node '{node}' cannot read '{wanted.name}', only its own Node object"
+                            if wanted.verb == "get" else f"node '{node}' is not allowed to modify node '{wanted.name}'")
+        if wanted.resource == "leases" and wanted.name not in (node, ""):
+            return Decision(False, "can only access node lease with the same name as the requesting node")
+        if wanted.resource == "pods" and wanted.name and wanted.verb not in ("list", "watch"):
+            return self._own_pod(node, wanted)
+        return Decision(True)
+
+    def _own_pod(self, node: str, wanted: Attributes) -> Decision:
+        record = self._store.get(f"{PODS}{wanted.namespace}/{wanted.name}")
+        if record is None or _bound_to(orjson.loads(record.value)) == node:
+            return Decision(True)      # a pod that is gone: it may hear so
+        return Decision(False, f"no relationship found between node '{node}' and this object")
+
+    def _refresh(self) -> None:
+        try:
+            if self._followed is None:
+                self._read_all()
+                return
+            while changes := self._followed.take().changes:
+                for change in changes:
+                    self._put(change.key, change.value)
+        except (Lagged, Closed):
+            self._read_all()
+
+    def _read_all(self) -> None:
+        self._followed = self._store.subscribe(PODS, self._store.revision)
+        self._pods.clear()
+        self._needed.clear()
+        for record in self._store.scan(PODS):
+            self._put(record.key, record.value)
+
+    def _put(self, key: str, value: bytes | None) -> None:
+        if value is None:
+            node, needs = self._pods.pop(key, ("", frozenset()))
+            for need in needs:
+                left = self._needed[node, *need] - 1
+                if left:
+                    self._needed[node, *need] = left
+                else:
+                    del self._needed[node, *need]
+        elif key not in self._pods and b'"nodeName"' in value:
+            pod = orjson.loads(value)
+            if node := _bound_to(pod):
+                needs = frozenset(needed(pod))
+                self._pods[key] = (node, needs)
+                for need in needs:
+                    self._needed[node, *need] = self._needed.get((node, *need), 0) + 1
+
+
+def needed(pod: Object) -> Iterator[tuple[str, str, str]]:
+    """(resource, namespace, name) of what a pod refers to."""
+    namespace, spec = pod["metadata"].get("namespace", ""), pod["spec"]
+    yield "serviceaccounts", namespace, str(spec.get("serviceAccountName") or "default")
+    for each in spec.get("imagePullSecrets") or ():
+        yield "secrets", namespace, str(each.get("name"))
+    for volume in spec.get("volumes") or ():
+        for resource, name in _of_volume(volume):
+            yield resource, namespace, name
+        if "ephemeral" in volume:
+            yield "persistentvolumeclaims", namespace, f"{pod['metadata'].get('name')}-{volume.get('name')}"
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        for container in spec.get(field) or ():
+            for resource, name in _of_container(container):
+                yield resource, namespace, name
+
+
+def _of_volume(volume: Object) -> Iterator[tuple[str, str]]:
+    sources: list[Object] = [volume, *((volume.get("projected") or {}).get("sources") or ())]
+    for source in sources:
+        if found := source.get("configMap"):
+            yield "configmaps", str(found.get("name"))
+        if found := source.get("secret"):
+            yield "secrets", str(found.get("secretName") or found.get("name"))
+        if found := source.get("persistentVolumeClaim"):
+            yield "persistentvolumeclaims", str(found.get("claimName"))
+
+
+def _of_container(container: Object) -> Iterator[tuple[str, str]]:
+    for each in container.get("envFrom") or ():
+        yield from _references(each, "configMapRef", "secretRef")
+    for each in container.get("env") or ():
+        yield from _references(each.get("valueFrom") or {}, "configMapKeyRef", "secretKeyRef")
+
+
+def _references(source: dict[str, Any], config_map: str, secret: str) -> Iterator[tuple[str, str]]:
+    if found := source.get(config_map):
+        yield "configmaps", str(found.get("name"))
+    if found := source.get(secret):
+        yield "secrets", str(found.get("name"))
+
+
+def _bound_to(pod: Object) -> str:
+    return str(pod["spec"].get("nodeName") or "")

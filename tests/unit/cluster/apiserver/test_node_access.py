@@ -1,0 +1,76 @@
+"""A node reads what its own pods need, and nothing of the others."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.unit.cluster.apiserver.api import PODS, Api, pod, serving
+
+from trainmaster.cluster.apiserver.auth import Identity, authenticated
+from trainmaster.cluster.apiserver.inprocess import InProcess
+from trainmaster.kube.transport import Request
+
+HERE = authenticated(Identity("system:node:here", ("system:nodes",)))
+CORE = "/api/v1/namespaces/default"
+
+
+def needy(name: str, node: str) -> dict[str, object]:
+    pulls = [{"name": f"pull-{name}"}]
+    return pod(name, nodeName=node, serviceAccountName=f"a-{name}", imagePullSecrets=pulls, volumes=[
+        {"name": "s", "secret": {"secretName": f"s-{name}"}}, {"name": "c", "configMap": {"name": f"c-{name}"}},
+        {"name": "d", "persistentVolumeClaim": {"claimName": f"d-{name}"}},
+        {"name": "p", "projected": {"sources": [{"secret": {"name": f"p-{name}"}}]}},
+    ], containers=[{"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": f"e-{name}"}}],
+                    "env": [{"name": "V", "valueFrom": {"configMapKeyRef": {"name": f"v-{name}", "key": "k"}}}]}])
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Api]:
+    async with serving() as made:
+        await made.made(PODS, needy("mine", "here"))
+        await made.made(PODS, needy("other", "there"))
+        yield made
+
+
+async def may(api: Api, method: str, path: str) -> bool:
+    return (await InProcess(api.server, HERE).send(Request(method, path))).status != 403
+
+
+NEEDS = ("secrets/s-", "secrets/pull-", "secrets/p-", "secrets/e-", "configmaps/c-", "configmaps/v-",
+         "persistentvolumeclaims/d-")
+
+
+@pytest.mark.parametrize("what", NEEDS)
+async def test_what_a_pod_needs_goes_to_its_node_as_long_as_it_is_there(api: Api, what: str) -> None:
+    assert await may(api, "GET", f"{CORE}/{what}mine")
+    assert not await may(api, "GET", f"{CORE}/{what}other")
+    assert not await may(api, "DELETE", f"{CORE}/{what}mine")
+
+    await api.delete(f"{PODS}/mine", query="gracePeriodSeconds=0")
+    assert not await may(api, "GET", f"{CORE}/{what}mine")
+
+
+@pytest.mark.parametrize(("method", "path", "allowed"), [
+    pytest.param("GET", f"{CORE}/secrets", False, id="a list of secrets"),
+    pytest.param("GET", "/api/v1/namespaces/other/secrets/s-mine", False, id="the same name elsewhere"),
+    pytest.param("GET", "/api/v1/nodes/here", True, id="itself"),
+    pytest.param("GET", "/api/v1/nodes/there", False, id="another node"),
+    pytest.param("PUT", "/api/v1/nodes/here/status", True, id="its own status"),
+    pytest.param("PUT", "/api/v1/nodes/there/status", False, id="the status of another"),
+    pytest.param("DELETE", "/api/v1/nodes/here", False, id="removing itself"),
+    pytest.param("PUT", f"{PODS}/mine/status", True, id="the status of its pod"),
+    pytest.param("PUT", f"{PODS}/other/status", False, id="the status of a pod elsewhere"),
+    pytest.param("DELETE", f"{PODS}/mine", True, id="the end of its pod"),
+    pytest.param("DELETE", f"{PODS}/other", False, id="the end of a pod elsewhere"),
+    pytest.param("PUT", f"{PODS}/mine", False, id="the spec of its pod"),
+    pytest.param("POST", PODS, False, id="a new pod"),
+    pytest.param("GET", "/api/v1/pods", True, id="all pods, whose names it answers"),
+    pytest.param("POST", f"{CORE}/serviceaccounts/a-mine/token", True, id="a token of the account of its pod"),
+    pytest.param("POST", f"{CORE}/serviceaccounts/a-other/token", False, id="a token of another account"),
+    pytest.param("PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/here", True, id="its lease"),
+    pytest.param("PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/there", False,
+                 id="the lease of another"),
+    pytest.param("GET", "/api", True, id="discovery"),
+    pytest.param("GET", "/metrics", False, id="metrics"),
+])
+async def test_what_a_node_may_do(api: Api, method: str, path: str, allowed: bool) -> None:
+    assert allowed == await may(api, method, path)
