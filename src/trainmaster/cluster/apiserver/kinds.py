@@ -23,6 +23,7 @@ from trainmaster.cluster.apiserver import (
     pods,
     quotas,
     scaling,
+    seldom,
     services,
     storage,
     webhooks,
@@ -221,5 +222,5 @@ BUILT_IN: tuple[Kind, ...] = (
          begin=definitions.begin, defaults=definitions.defaults, rules=definitions.rules,
          answers_object=True, ending=definitions.ending, columns=columns.DEFINITION),
     *events.KINDS, *workloads.KINDS, *jobs.KINDS, *scaling.KINDS, *network.KINDS, *storage.KINDS, *quotas.KINDS,
-    *access.KINDS, *webhooks.KINDS,
+    *access.KINDS, *webhooks.KINDS, *seldom.KINDS,
 )

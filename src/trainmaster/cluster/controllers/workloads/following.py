@@ -4,7 +4,7 @@ A pod wakes its owner, before and after its change; a pod that nobody owns wakes
 gathered for a moment, because it comes in bursts: a rollout of a hundred pods is a few looks and not a few hundred.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from trainmaster.api.core import PODS
@@ -83,15 +83,16 @@ class Followed:
 
     def __init__(
         self, resource: Resource, things: Informer, dependents: Dependents, clock: Clock, selector: Selector,
-        reconcile: Callable[[Key], Awaitable[datetime | None]],
+        reconcile: Callable[[Key], Awaitable[datetime | None]], also: Sequence[Informer] = (),
     ) -> None:
         self._resource = resource
         self._clock = clock
         self._selector = selector
         self._recent = Recent(clock)
         self.things = things
+        self.also = also          # what else has to run for it
         self.controller: Controller[Key] = Controller(
-            resource.plural, reconcile, clock=clock, workers=4, informers=[things, dependents.informer]
+            resource.plural, reconcile, clock=clock, workers=4, informers=[things, dependents.informer, *also]
         )
         things.on_change(self._recent.shown)
         things.on_change(self._changed)

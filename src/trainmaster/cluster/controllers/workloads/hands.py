@@ -6,6 +6,7 @@ thousand refusals tell nobody more than one.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from trainmaster.api.meta import Object, Resource, name_of, namespace_of, uid_of
 from trainmaster.cluster.controllers.refusals import namespace_is_ending
@@ -21,13 +22,26 @@ class Undone(Conflict):
     """Something could not be done, and the object says so. As with a conflict, all that is left is to try later."""
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How events tell of it: controllers of Kubernetes differ, and people search for their words."""
+
+    created: str = "Created {kind}: {name}"
+    refused: str = "Error creating: {problem}"
+    deleted: str = "Deleted {kind}: {name}"
+    stayed: str = "Error deleting: {problem}"
+
+
 class Hands:
     """For dependents of one kind, on behalf of one controller."""
 
-    def __init__(self, client: Client, resource: Resource, recent: Recent, recorder: Recorder) -> None:
+    def __init__(
+        self, client: Client, resource: Resource, recent: Recent, recorder: Recorder, words: Words | None = None
+    ) -> None:
         self._client = client
         self._resource = resource
-        self._word = resource.kind.lower()
+        self._kind = resource.kind.lower()
+        self._words = words or Words()
         self._recent = recent
         self._recorder = recorder
 
@@ -51,6 +65,12 @@ class Hands:
     async def tell(self, owner: Object, type_: str, reason: str, message: str) -> None:
         await self._recorder.event(owner, type_, reason, message)
 
+    async def _say(
+        self, owner: Object, type_: str, reason: str, words: str, thing: Object, problem: KubeError | None = None
+    ) -> None:
+        said = words.format(kind=self._kind, name=name_of(thing), owner=name_of(owner), problem=problem)
+        await self.tell(owner, type_, reason, said)
+
     async def _all(
         self, act: Callable[[Object, Object], Awaitable[KubeError | None]], owner: Object, things: Sequence[Object]
     ) -> list[KubeError | None]:
@@ -61,10 +81,10 @@ class Hands:
             made = await self._client.create(self._resource, manifest)
         except KubeError as problem:
             if not (isinstance(problem, Forbidden) and namespace_is_ending(problem)):
-                await self.tell(owner, "Warning", "FailedCreate", f"Error creating: {problem}")
+                await self._say(owner, "Warning", "FailedCreate", self._words.refused, manifest, problem)
             return problem
         self._recent.made(made)
-        await self.tell(owner, "Normal", "SuccessfulCreate", f"Created {self._word}: {name_of(made)}")
+        await self._say(owner, "Normal", "SuccessfulCreate", self._words.created, made)
         return None
 
     async def _delete(self, owner: Object, thing: Object) -> KubeError | None:
@@ -74,10 +94,10 @@ class Hands:
             self._recent.deleted(uid_of(thing))    # gone, or another has the name by now
             return None
         except KubeError as problem:
-            await self.tell(owner, "Warning", "FailedDelete", f"Error deleting: {problem}")
+            await self._say(owner, "Warning", "FailedDelete", self._words.stayed, thing, problem)
             return problem
         self._recent.deleted(uid_of(thing))
-        await self.tell(owner, "Normal", "SuccessfulDelete", f"Deleted {self._word}: {name_of(thing)}")
+        await self._say(owner, "Normal", "SuccessfulDelete", self._words.deleted, thing)
         return None
 
 

@@ -20,6 +20,7 @@ from trainmaster.cluster.controllers.workloads.replica_sets import (
     REPLICATION_CONTROLLERS,
     ReplicaSets,
 )
+from trainmaster.cluster.controllers.workloads.stateful_sets import REVISIONS, STATEFUL_SETS, StatefulSets
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 
@@ -45,6 +46,7 @@ async def run(client: Client, clock: Clock, inventory: Inventory) -> None:
         (first(REPLICA_SETS, DEPLOYMENTS), lambda pods: _deployments(client, clock, pods)),
         (first(REPLICATION_CONTROLLERS),
          lambda pods: [ReplicaSets(REPLICATION_CONTROLLERS, client, clock, pods).followed]),
+        (first(STATEFUL_SETS), lambda pods: [_stateful_sets(client, clock, pods)]),
         (first(JOBS), lambda pods: [Jobs(client, clock, pods).followed]),
     ]
     inventory.on_change(something_changed)
@@ -75,10 +77,16 @@ async def _once(
 ) -> None:
     await event.wait()
     for followed in family(pods.get()):
-        group.create_task(followed.things.run())
+        for informer in (followed.things, *followed.also):
+            group.create_task(informer.run())
         group.create_task(followed.controller.run())
 
 
 def _deployments(client: Client, clock: Clock, pods: Dependents) -> list[Followed]:
     sets = ReplicaSets(REPLICA_SETS, client, clock, pods).followed
     return [sets, Deployments(client, clock, Dependents(sets.things, clock)).followed]
+
+
+def _stateful_sets(client: Client, clock: Clock, pods: Dependents) -> Followed:
+    revisions = Dependents(following.workloads(client, REVISIONS, clock), clock)
+    return StatefulSets(client, clock, pods, revisions).followed
