@@ -488,7 +488,8 @@ class Malformed:
 
 
 def excused(answer: Response) -> bool:
-    """The answers above 499 that a real server gives too: a revision still to come, a scale that was never set."""
+    """The answers above 499 that a real server gives too: a revision still to come, a scale that was never set, a
+    patch that it did not foresee, which is told without a reason."""
     return (answer.status == 504 and b"ResourceVersionTooLarge" in answer.body) or (
-        answer.status == 500 and b"spec replicas field" in answer.body
+        answer.status == 500 and (b"spec replicas field" in answer.body or b'"reason"' not in answer.body)
     )

@@ -149,6 +149,11 @@ def internal(message: str) -> Failure:
     return Failure(500, "InternalError", f"Internal error occurred: {message}", details)
 
 
+def unexpected(message: str) -> Failure:
+    """What a real server did not foresee, and tells without a reason."""
+    return Failure(500, "", message)
+
+
 def unavailable(message: str, retry_after: int = 1) -> Failure:
     return Failure(503, "ServiceUnavailable", message, {"retryAfterSeconds": retry_after},
                    headers={"Retry-After": str(retry_after)})

@@ -129,7 +129,7 @@ def has(one: FieldSet, path: tuple[str, ...]) -> bool:
         if key not in one:
             return False
         one = one[key]
-    return is_member(one)
+    return bool(path) and is_member(one)
 
 
 def only(path: tuple[str, ...]) -> FieldSet:
@@ -206,13 +206,13 @@ def paths(one: FieldSet, before: str = "") -> Iterator[str]:
     steps = sorted((key for key in one if key != SELF), key=_rank)
     for key in steps:
         if is_member(one[key]):
-            yield before + _shown(key)
+            yield before + shown(key)
     for key in steps:
         if one[key]:
-            yield from paths(one[key], before + _shown(key))
+            yield from paths(one[key], before + shown(key))
 
 
-def _shown(key: str) -> str:
+def shown(key: str) -> str:
     kind, text = key[:2], key[2:]
     if kind == "f:":
         return f".{text}"

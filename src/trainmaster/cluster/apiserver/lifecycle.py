@@ -89,6 +89,8 @@ def _typed(kind: Kind, thing: Object) -> tuple[Object, list[str]]:
         pruned = {**thing, "metadata": inspection.prune(thing["metadata"], metadata)} if found.unknown else thing
     if found.faults:
         raise Unreadable(kind, str(found.faults[0]))
+    if kind.custom:
+        normal.of_type(builtin.METADATA)(pruned["metadata"])
     return pruned, list(found.unknown)
 
 

@@ -56,6 +56,8 @@ class Writer:
     def entry(self, fields: FieldSet, operation: str = UPDATE) -> Object:
         found: Object = {"manager": self.manager or UNKNOWN, "operation": operation, "apiVersion": self.api_version,
                          "time": timestamp(self.now), "fieldsType": "FieldsV1", "fieldsV1": fields}
+        if self.part == "scale":         # Kubernetes forgets the time on the way from the scale to its object
+            del found["time"]
         return {**found, "subresource": self.part} if self.part else found
 
 
@@ -142,7 +144,7 @@ def _capped(entries: dict[Identity, Object]) -> dict[Identity, Object]:
     surplus = len(updaters) - MOST_UPDATERS
     if surplus <= 0:
         return entries
-    updaters.sort(key=lambda me: (entries[me].get("time") or "", _spelled(me)))
+    updaters.sort(key=lambda me: (entries[me].get("time") or "", spelled(me)))
     result, first = dict(entries), dict[str, Identity]()
     for me in updaters:
         if surplus <= 0:
@@ -160,7 +162,7 @@ def _capped(entries: dict[Identity, Object]) -> dict[Identity, Object]:
     return result
 
 
-def _spelled(me: Identity) -> str:
+def spelled(me: Identity) -> str:
     """An identity as Kubernetes spells it, which decides the order of writers within one second."""
     names = ("manager", "operation", "apiVersion", "subresource")
     return fieldsets.plain_text({name: value for name, value in zip(names, me, strict=True) if value})
@@ -185,13 +187,9 @@ def comparison(kind: Kind, old: Object | None, new: Object, part: str, find: Cal
 
 
 def _compared(kind: Kind, old: Object | None, new: Object, apart: FieldSet) -> Change:
-    before = _nothing(kind) if old is None else old
+    before = shapes.nothing(kind) if old is None else old
     changed, removed = shapes.of_kind(kind).compare(before, new)
     return Change(fieldsets.pruned(changed or {}, apart), fieldsets.pruned(removed or {}, apart))
-
-
-def _nothing(kind: Kind) -> Object:
-    return {"metadata": {}} if kind.type is None else shapes.empty(kind.type.name)
 
 
 def _converted(kind: Kind, other: Kind, old: Object | None, new: Object) -> tuple[Object | None, Object]:
@@ -258,12 +256,35 @@ def record(kind: Kind, old: Object | None, new: Object, sent: Json, writer: Writ
     """
     stored = None if old is None else old["metadata"].get("managedFields")
     entries = known(stored, None if writer.part else sent)
-    if entries or old is None:
+    if old is None or (entries and not _is_unseen(kind, entries, writer)):
         try:
             entries = updated(entries, comparison(kind, old, new, writer.part, find, apart), writer)
         except Unmergeable:
             entries = []
     keep(new, entries)
+
+
+def replicas(kind: Kind) -> tuple[str, ...]:
+    """The path that a scale is about."""
+    return tuple(f"f:{part}" for part in kind.scale.spec) if kind.scale else ()
+
+
+def _is_unseen(kind: Kind, entries: Sequence[Object], writer: Writer) -> bool:
+    """Who scales sees only who owns the count; if that is nobody, nobody is noted, as on any object without owners."""
+    path = replicas(kind)
+    return writer.part == "scale" and not any(fieldsets.has(entry.get("fieldsV1") or {}, path) for entry in entries)
+
+
+def timeless(old: Object, new: Object) -> bool:
+    """Whether the two differ at most in the time of entries: then nothing was written at all."""
+    before, after = (thing["metadata"].get("managedFields") or () for thing in (old, new))
+    if len(before) != len(after) or before == after:
+        return False
+    for one, other in zip(before, after, strict=True):
+        if one != other and {**one, "time": None} != {**other, "time": None}:
+            return False
+    metas = ({key: value for key, value in thing["metadata"].items() if key != "managedFields"} for thing in (old, new))
+    return next(metas) == next(metas) and {**old, "metadata": None} == {**new, "metadata": None}
 
 
 def keep(thing: Object, entries: Sequence[Object] | None) -> None:

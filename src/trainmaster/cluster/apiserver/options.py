@@ -26,18 +26,26 @@ class Options:
     repeats: Repeats | None = None       # keys that are in the body twice
     patched: bool = False                # what is written comes from a patch and not from a body
     manager: str | None = None           # who owns what is written; None: nobody, the server acts on its own
+    applied: bool = False                # what is written comes from a configuration, and says itself who owns it
+    force: bool = False                  # a configuration that takes what others own
 
 
-def write_options(query: Query, verb: str, repeats: Repeats | None = None, agent: str = "") -> Options:
+def write_options(query: Query, verb: str, repeats: Repeats | None = None, agent: str = "", *,
+                  applied: bool = False) -> Options:
     """How a client wants something written; `agent` is the program it says it is. Raises Failure 422."""
     validation, name = query.text("fieldValidation"), _NAMES.get(verb, "UpdateOptions")
     if validation not in VALIDATIONS:
         raise _refused(name, causes.unsupported("fieldValidation", validation, VALIDATIONS))
     manager = query.text("fieldManager")
-    if faults := list(_manager_faults(manager)):
+    faults = list(_manager_faults(manager))
+    if applied and not manager:
+        faults = [causes.required("fieldManager", "is required for apply patch"), *faults]
+    if verb == "patch" and not applied and query.text("force"):
+        faults = [causes.forbidden("force", "may not be specified for non-apply patch"), *faults]
+    if faults:
         raise _refused(name, *faults)
     return Options(dry_run(query.all("dryRun"), name), validation or "Warn", repeats, verb == "patch",
-                   manager or managers.of_user_agent(agent))
+                   manager or managers.of_user_agent(agent), applied, query.flag("force"))
 
 
 def delete_options(body: Json, query: Query) -> DeleteOptions:

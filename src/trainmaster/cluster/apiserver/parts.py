@@ -91,10 +91,12 @@ def finalized(kind: Kind, body: Json) -> Callable[[Object], Object]:
     return edit
 
 
-def scale_of(kind: Kind, thing: Object) -> Object:
-    """The Scale of a custom object. Raises Failure 500 as the real server does when the count is not there."""
+def scale_of(kind: Kind, thing: Object, *, before: bool = False) -> Object:
+    """The Scale of an object. Raises Failure 500 when the count is not there, unless it is about to be set."""
     assert kind.scale is not None
     wanted = _at(thing, kind.scale.spec)
+    if before and wanted is None:
+        wanted = 0
     if not isinstance(wanted, int):
         raise failures.internal(f"the spec replicas field \".{'.'.join(kind.scale.spec)}\" does not exist")
     found, meta = _at(thing, kind.scale.status), thing["metadata"]
@@ -109,7 +111,7 @@ def scale_of(kind: Kind, thing: Object) -> Object:
 
 def scaled(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object], Object]:
     """An edit of the object that makes its Scale what `change` makes of the present one."""
-    return lambda newest: rescaled(kind, newest, change(scale_of(kind, newest)))
+    return lambda newest: rescaled(kind, newest, change(scale_of(kind, newest, before=True)))
 
 
 def rescaled(kind: Kind, newest: Object, wanted: Json) -> Object:

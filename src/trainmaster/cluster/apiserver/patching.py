@@ -1,7 +1,7 @@
-"""Patches: JSON patch (by `jsonpatch`), merge patch, and strategic merge (`strategic`) for built-in kinds.
+"""Patches: JSON patch (by `jsonpatch`), merge patch, strategic merge (`strategic`) for built-in kinds, configurations.
 
 A patch is read once and may be applied several times, each time to a newer state, so what is applied is parsed anew:
-the result takes parts of it over and is changed later. Server-side apply is not here yet: 415.
+the result takes parts of it over and is changed later. What applying a configuration means is in `applying`.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from trainmaster.cluster.apiserver.repeats import Repeats
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 
 # As the real server: more operations than this in one patch are refused.
 MOST_OPERATIONS = 10_000
@@ -56,12 +57,56 @@ class Patch:
         return bodies.as_object(bodies.without_nulls(result))
 
 
-def read(body: bytes, media: str, type_: Type | None) -> Patch:
-    """A patch of an object of a built-in type, or (None) of a custom one. Raises Failure: 400, 413 or 415."""
-    kinds = (JSON_PATCH, MERGE_PATCH) if type_ is None else (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What somebody applies."""
+
+    raw: bytes                        # as JSON
+    repeats: Sequence[str] = ()       # the lines that say something a second time
+
+    def config(self) -> Object:
+        found: Object = orjson.loads(self.raw)
+        return found
+
+    def said(self, validation: str) -> list[str]:
+        """What there is to say about it once it was applied. Raises Failure 400 when the client is strict."""
+        if not self.repeats or validation == "Ignore":
+            return []
+        lines = "\n  ".join(self.repeats)
+        told = f"error converting YAML to JSON: yaml: unmarshal errors:\n  {lines}"
+        if validation == "Strict":
+            raise failures.bad_request(f"error strict decoding YAML: {told}")
+        return [told]
+
+
+def read_configuration(body: bytes) -> Configuration:
+    """A configuration as it comes: YAML, and often JSON, which is YAML too. Raises Failure 400 or 413."""
     if len(body) > bodies.MOST_BYTES:
         raise failures.too_large(bodies.MOST_BYTES)
-    if media not in kinds:
+    try:
+        found = bodies.read_json(body) if body.lstrip().startswith(b"{") else bodies.read_yaml(body)
+        if found.repeats is not None and not found.repeats.lines:
+            found = bodies.read_yaml(body)
+    except failures.Failure as failure:
+        if failure.code != 400 or not body.lstrip().startswith(b"{"):
+            raise failures.bad_request(f"error decoding YAML: {failure.message}") from failure
+        found = bodies.read_yaml(body)
+    if found.value is not None and not isinstance(found.value, dict):
+        raise failures.bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+            f"{_JSON_WORDS.get(type(found.value), 'string')} into Go value of type map[string]interface {{}}")
+    return Configuration(orjson.dumps(found.value or {}), found.repeats.lines if found.repeats else ())
+
+
+_JSON_WORDS: dict[type, str] = {list: "array", bool: "bool", int: "number", float: "number"}
+
+
+def read(body: bytes, media: str, type_: Type | None) -> Patch:
+    """A patch of an object of a built-in type, or (None) of a custom one. Raises Failure: 400, 413 or 415."""
+    kinds = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH) if type_ is None else (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+    if len(body) > bodies.MOST_BYTES:
+        raise failures.too_large(bodies.MOST_BYTES)
+    if media not in kinds or media == APPLY_PATCH:
         raise failures.unsupported_media_type(kinds) if type_ is None else failures.unsupported_patch()
     found = bodies.read_json(body)
     said = repeats.in_json_patch(found.value, found.repeats) if media == JSON_PATCH else found.repeats

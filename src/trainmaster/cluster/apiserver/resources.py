@@ -16,8 +16,9 @@ import orjson
 
 from trainmaster.api.core import DEFINITIONS, NAMESPACES
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import definitions, failures, lifecycle, managers, repeats, storage
+from trainmaster.cluster.apiserver import applying, definitions, failures, lifecycle, managers, repeats, storage
 from trainmaster.cluster.apiserver.admission import Admission
+from trainmaster.cluster.apiserver.applying import Application
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain, Review
 from trainmaster.cluster.apiserver.charging import Charging
@@ -25,7 +26,9 @@ from trainmaster.cluster.apiserver.fieldsets import MEMBER, FieldSet
 from trainmaster.cluster.apiserver.identity import Unrecognized
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
+from trainmaster.cluster.apiserver.matching import CREATE, UPDATE
 from trainmaster.cluster.apiserver.options import Options
+from trainmaster.cluster.apiserver.patching import Configuration
 from trainmaster.cluster.apiserver.reviews import Asked
 from trainmaster.cluster.apiserver.watches import Watches
 from trainmaster.cluster.store import Closed, Create, Record, Refused, Stale, Store, Update
@@ -49,6 +52,7 @@ class Written:
     value: bytes
     warnings: Sequence[str] = ()
     gone: bool = False                   # a deletion that is done
+    created: bool = False                # a configuration that was applied to nothing
 
 
 class Resources:
@@ -125,6 +129,8 @@ class Resources:
                 result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
                 self._record(kind, old, result, sent, part, options)
                 self._admission.changing(kind, old, result, self._clock.now())
+                if managers.timeless(old, result):
+                    managers.keep(result, old["metadata"]["managedFields"])
                 if review is not None:
                     await self._validated(review, kind, result, old)
                     warnings += review.warnings
@@ -198,9 +204,45 @@ class Resources:
             self._admission.changed(kind, result, old)
             raise
 
+    async def apply(self, kind: Kind, namespace: str, name: str, part: str, configuration: Configuration,
+                    options: Options, asked: Callable[[str], Asked],
+                    read: Callable[[Object], Object] = lambda config: config) -> Written:
+        """Make an object, or the `part` of it, what a configuration says; without one, create it.
+
+        `asked` gives who wants it, by operation; `read` makes of the configuration one of the whole object.
+        """
+        key = kind.key(namespace, name)
+
+        def edit(newest: Object | None) -> Object:
+            config = read(configuration.config())
+            writer = managers.Writer(options.manager or "", kind.resource.api_version, part, self._clock.now())
+            application = Application(kind, config, writer, options.force, self._in_version(kind))
+            result = applying.addressed(kind, application.applied(newest), newest, namespace, name)
+            warnings[:] = configuration.said(options.validation)
+            return result
+
+        warnings: list[str] = []
+        for _ in self._tries():
+            absent = self._store.latest(key) is None
+            if absent and part:
+                await self._latest(kind, key, name)      # tells that it is not there
+            try:
+                if absent:
+                    made = await self.create(kind, namespace, edit(None), options, asked(CREATE))
+                    return replace(made, warnings=[*warnings, *made.warnings], created=True)
+                written = await self.change(kind, namespace, name, part, edit, options, asked=asked(UPDATE))
+                return replace(written, warnings=[*warnings, *written.warnings])
+            except failures.Failure as failure:
+                if failure.reason != ("AlreadyExists" if absent else "NotFound"):
+                    raise
+        raise failures.conflict(kind.resource, name)
+
     def _record(self, kind: Kind, old: Object | None, new: Object, sent: Json, part: str, options: Options,
                 apart: FieldSet = MEMBER) -> None:
         """Write down who owns the fields of an object; it is not yet what admission makes of it, as in Kubernetes."""
+        if options.applied:
+            managers.keep(new, sent)
+            return
         if options.manager is None or part in _UNOWNED:
             managers.keep(new, None if old is None else old["metadata"].get("managedFields"))
             return

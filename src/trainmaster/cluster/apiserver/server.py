@@ -15,6 +15,7 @@ import orjson
 from trainmaster.api.core import NAMESPACES
 from trainmaster.api.meta import Json, Object, Resource
 from trainmaster.cluster.apiserver import (
+    applying,
     asking,
     bodies,
     bootstrap,
@@ -108,7 +109,12 @@ class Call:
     def options(self, read: Body | Patch | None = None) -> Options:
         """Raises Failure 422."""
         return write_options(self.query, self.verb, None if read is None else read.repeats,
-                             self.request.headers.get("user-agent", ""))
+                             self.request.headers.get("user-agent", ""), applied=self.applies)
+
+    @property
+    def applies(self) -> bool:
+        """Whether this is a configuration to be applied."""
+        return self.verb == "patch" and self.media == patching.APPLY_PATCH
 
     def selector(self) -> Selector:
         found = selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable)
@@ -290,7 +296,8 @@ class ApiServer:
                                                 call.asked(CREATE))
             return self._object(call, 201, made, form)
         if call.verb in {"update", "patch"}:
-            return self._object(call, 200, await self._change(call, ""), form)
+            written = await self._change(call, "")
+            return self._object(call, 201 if written.created else 200, written, form)
         options_body = call.attachment() if call.request.body.strip() else None
         deletion = delete_options(options_body, call.query)
         asked = call.asked(DELETE, options_body)
@@ -306,6 +313,10 @@ class ApiServer:
 
     async def _change(self, call: Call, part: str) -> Written:
         kind, place = call.kind, call.place
+        if call.applies:
+            options = call.options()
+            return await self._resources.apply(kind, place.namespace, place.name, part,
+                                               patching.read_configuration(call.request.body), options, call.asked)
         if call.verb == "patch":
             patch = call.patch(kind.type)
             return await self._resources.change(kind, place.namespace, place.name, part, patch.applied,
@@ -372,6 +383,8 @@ class ApiServer:
                                             asked=call.asked(UPDATE))
 
     async def _scale(self, call: Call) -> Answer:
+        if call.applies:
+            return await self._apply_scale(call)
         if call.verb == "patch":
             type_ = None if call.kind.custom else builtin.shape_of("autoscaling/v1", "Scale")
             edit = parts.scaled(call.kind, call.patch(type_).applied)
@@ -379,11 +392,21 @@ class ApiServer:
             body = call.attachment()
             edit = parts.scaled(call.kind, lambda _present: body)
         place = call.place
-        asked = call.asked(UPDATE, kind=parts.SCALE, shown=partial(parts.scale_of, call.kind),
-                           taken=partial(parts.rescaled, call.kind))
         written = await self._resources.change(call.kind, place.namespace, place.name, "scale", edit, call.options(),
-                                               asked=asked)
+                                               asked=self._asked_to_scale(call, UPDATE))
         return _json(200, parts.scale_of(call.kind, orjson.loads(call.kind.present(written.value))))
+
+    async def _apply_scale(self, call: Call) -> Answer:
+        kind, place, options = call.kind, call.place, call.options()
+        written = await self._resources.apply(
+            kind, place.namespace, place.name, "scale", patching.read_configuration(call.request.body), options,
+            partial(self._asked_to_scale, call), partial(applying.of_scale, kind))
+        return _json(200, parts.scale_of(kind, orjson.loads(kind.present(written.value))))
+
+    @staticmethod
+    def _asked_to_scale(call: Call, operation: str) -> Asked:
+        return call.asked(operation, kind=parts.SCALE, shown=partial(parts.scale_of, call.kind),
+                          taken=partial(parts.rescaled, call.kind))
 
     async def _bind(self, call: Call) -> Answer:
         body = await self._reviewed(call, BINDINGS, call.attachment())

@@ -42,9 +42,13 @@ def of_type(name: str) -> Fields:
     return Fields(lambda: {**_named(name), "metadata": _metadata()}, ignored=_NAMES)
 
 
+def nothing(kind: Kind) -> Object:
+    """An object before anything is set: of a built-in kind, some fields are there all the same. Not to be changed."""
+    return {"metadata": {}} if kind.type is None else _empty(kind.type.name)
+
+
 @cache
-def empty(name: str) -> Object:
-    """An object of a built-in type before anything is set: some fields are there all the same."""
+def _empty(name: str) -> Object:
     found = normal.of_type(name)({})
     assert isinstance(found, dict)
     return found

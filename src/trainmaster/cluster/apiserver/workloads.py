@@ -71,7 +71,7 @@ def _selector_rules(spec: Object, name: str) -> Iterator[Cause]:
 
 
 def _unmatched(template: Object) -> Cause:
-    return causes.invalid("spec.template.metadata.labels", _labels_of(template), _UNMATCHED)
+    return causes.invalid("spec.template.metadata.labels", _labels_of(template) or None, _UNMATCHED)
 
 
 def _fixed_selector(spec: Object, old: Object | None) -> Iterator[Cause]:

@@ -7,6 +7,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.faults.apiserver_malformed import excused
 from tests.unit.cluster.apiserver.api import (
     DEFINITIONS,
     JOBS,
@@ -155,7 +156,7 @@ def test_bodies_that_are_almost_right(requests: list[tuple[tuple[str, str, str, 
                 answer = await api.transport.send(_request(method, path, body, media, query))
                 took = time.perf_counter() - began
 
-                assert answer.status < 500 or b"spec replicas field" in answer.body, (method, path, body, answer.body)
+                assert answer.status < 500 or excused(answer), (method, path, body, answer.body)
                 assert took < 1.0
             await _still_readable(api)
 

@@ -176,7 +176,8 @@ class TestStatusAndSpec:
     pytest.param(JSON_PATCH, [{"op": "remove", "path": "/no/where"}], 422, "Invalid", id="a path that is not there"),
     pytest.param(JSON_PATCH, [{"op": "fly", "path": "/a"}], 422, "Invalid", id="an unknown operation"),
     pytest.param("application/json", {}, 415, "UnsupportedMediaType", id="plain JSON is no patch"),
-    pytest.param("application/apply-patch+yaml", {}, 415, "UnsupportedMediaType", id="server-side apply, not yet"),
+    pytest.param("application/apply-patch+yaml", {}, 422, "Invalid", id="a configuration that nobody applies"),
+    pytest.param("application/apply-patch+json", {}, 415, "UnsupportedMediaType", id="no configuration is plain JSON"),
 ])
 async def test_patches_that_cannot_be_applied(api: Api, media: str, patch: Json, code: int, reason: str) -> None:
     await api.made(MAPS, config_map(a="1"))
