@@ -88,7 +88,7 @@ class Resources:
         self._record(kind, None, made, sent, "", options, apart)
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
-        self._admission.creating(kind, made, self._clock.now())
+        self._admit(kind, None, made)
         if review is not None:
             try:
                 await review.validated(made, None)
@@ -128,7 +128,7 @@ class Resources:
                 sent = new["metadata"].pop("managedFields", None)
                 result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
                 self._record(kind, old, result, sent, part, options)
-                self._admission.changing(kind, old, result, self._clock.now())
+                self._admit(kind, old, result)
                 if managers.timeless(old, result):
                     managers.keep(result, old["metadata"]["managedFields"])
                 if review is not None:
@@ -236,6 +236,17 @@ class Resources:
                 if failure.reason != ("AlreadyExists" if absent else "NotFound"):
                     raise
         raise failures.conflict(kind.resource, name)
+
+    def _admit(self, kind: Kind, old: Object | None, new: Object) -> None:
+        """Let the rules that know other objects have their say. What they say of a definition is the server's own."""
+        before = dict(new)
+        if old is None:
+            self._admission.creating(kind, new, self._clock.now())
+        else:
+            self._admission.changing(kind, old, new, self._clock.now())
+        if kind.resource == DEFINITIONS and before.get("status") != new.get("status"):
+            writer = managers.Writer(managers.SERVER, kind.resource.api_version, "status", self._clock.now())
+            managers.record(kind, before, new, None, writer, self._in_version(kind))
 
     def _record(self, kind: Kind, old: Object | None, new: Object, sent: Json, part: str, options: Options,
                 apart: FieldSet = MEMBER) -> None:
