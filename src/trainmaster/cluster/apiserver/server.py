@@ -316,7 +316,8 @@ class ApiServer:
         if call.applies:
             options = call.options()
             return await self._resources.apply(kind, place.namespace, place.name, part,
-                                               patching.read_configuration(call.request.body), options, call.asked)
+                                               patching.read_configuration(call.request.body), options,
+                                               partial(self._asked_to_apply, call))
         if call.verb == "patch":
             patch = call.patch(kind.type)
             return await self._resources.change(kind, place.namespace, place.name, part, patch.applied,
@@ -330,6 +331,12 @@ class ApiServer:
 
         return await self._resources.change(kind, place.namespace, place.name, part, replaced, call.options(body),
                                             conditional=not kind.unconditional, asked=call.asked(UPDATE))
+
+    def _asked_to_apply(self, call: Call, operation: str) -> Asked:
+        """Who applies to nothing creates, and must be allowed to. Raises Failure 403."""
+        if operation == CREATE:
+            self._authorize(call.who, asking.about_place(call.place, "create", call.query))
+        return call.asked(operation)
 
     async def _subresource(self, call: Call) -> Answer:
         place = call.place

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import orjson
 import pytest
 from tests.unit.cluster.apiserver.api import MAPS, Answer, Api, config_map
 
 from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver.auth import Identity
+from trainmaster.cluster.apiserver.inprocess import InProcess
+from trainmaster.kube.transport import Request
 
 APPLY = "application/apply-patch+yaml"
 ONE = f"{MAPS}/m"
@@ -165,3 +169,20 @@ async def test_kubectl_takes_over_what_it_applied_on_its_own_side(api: Api) -> N
     assert (200, "2") == (answer.code, answer.json["data"]["a"])
     assert '"a":"2"' in answer.json["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]
     assert 409 == (await apply(api, config_map(a="3"), "other")).code
+
+
+async def test_who_may_only_patch_cannot_create_by_applying(api: Api) -> None:
+    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    await api.made(f"{roles}/roles", {"metadata": {"name": "patcher"}, "rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}]})
+    await api.made(f"{roles}/rolebindings", {"metadata": {"name": "patcher"}, "subjects": [
+        {"kind": "User", "name": "ann"}], "roleRef": {"kind": "Role", "name": "patcher"}})
+    ann = InProcess(api.server, Identity("ann"))
+    asked = Request("PATCH", ONE, [("fieldManager", "ann")], {"content-type": APPLY}, orjson.dumps(config_map(a="1")))
+    refused = await ann.send(asked)
+    await api.made(MAPS, config_map(b="1"))
+
+    assert orjson.loads(refused.body)["message"] == (
+        'configmaps "m" is forbidden: User "ann" cannot create resource "configmaps" in API group "" in the namespace '
+        '"default"')
+    assert (403, 200) == (refused.status, (await ann.send(asked)).status)
