@@ -1,7 +1,8 @@
 """Manifests from files, folders and standard input, with the place of every document kept for error messages."""
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,6 +37,50 @@ class Manifest:
 
     thing: Object
     source: str
+    node: yaml.Node | None = field(default=None, compare=False, repr=False)
+
+    def place(self, path: str) -> str:
+        """Where a field is written, for people."""
+        line = self.line(path)
+        return f"{self.source}, line {line}" if line else self.source
+
+    def line(self, path: str) -> int:
+        """The line of a field such as `spec.ports[0].name` or `data[key]`; of what is there of it if it is missing.
+
+        0 if it is not known.
+        """
+        node, found = self.node, self.node.start_mark.line + 1 if self.node is not None else 0
+        for part in _parts(path):
+            pair = _child(node, part)
+            if pair is None:
+                break
+            found, node = pair[0].start_mark.line + 1, pair[1]
+        return found
+
+
+def _parts(path: str) -> list[str]:
+    """Names and indexes; what is in brackets may have dots."""
+    return [inner or name for inner, name in re.findall(r"\[([^\]]*)\]|([^.\[\]]+)", path)]
+
+
+def _child(node: yaml.Node | None, part: str) -> tuple[yaml.Node, yaml.Node] | None:
+    """What has the line, and what goes on."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == part), None)
+    if isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):
+        return node.value[int(part)], node.value[int(part)]
+    return None
+
+
+def files(target: str) -> list[str]:
+    """What a target is made of: itself, or the manifests of a folder. Raises ManifestError for a folder without."""
+    path = Path(target)
+    if target == "-" or not path.is_dir():
+        return [target]
+    found = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
+    if not found:
+        raise ManifestError(f"{target}: the folder has no file that ends in {', '.join(SUFFIXES)}.")
+    return [str(file) for file in found]
 
 
 def read(targets: Sequence[str], stdin: TextIO) -> list[Manifest]:
@@ -53,16 +98,9 @@ def _of_target(target: str, stdin: TextIO) -> Iterator[Manifest]:
     if target == "-":
         yield from _documents(stdin.read(LARGEST + 1), "standard input")
         return
-    path = Path(target)
-    if path.is_dir():
-        files = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
-        if not files:
-            raise ManifestError(f"{target}: the folder has no file that ends in {', '.join(SUFFIXES)}.")
-    else:
-        files = [path]
-    for file in files:
+    for file in files(target):
         try:
-            yield from _documents(file.read_text(), str(file))
+            yield from _documents(Path(file).read_text(), file)
         except UnicodeDecodeError as problem:
             raise ManifestError(f"{file}: is not text in UTF-8 (byte {problem.start}).") from problem
         except OSError as problem:
@@ -73,16 +111,27 @@ def _documents(text: str, source: str) -> Iterator[Manifest]:
     if len(text) > LARGEST:
         raise ManifestError(f"{source}: is larger than {LARGEST >> 20} MB.")
     try:
-        for number, document in enumerate(yaml.load_all(text, Loader=_Loader), start=1):
+        for number, (node, document) in enumerate(_loaded(text), start=1):
             if document is None:
                 continue
             where = source if number == 1 else f"{source}, document {number}"
-            yield from _objects(document, where)
+            yield from _objects(document, where, node)
     except yaml.YAMLError as problem:
-        raise ManifestError(_told(problem, source)) from problem
+        raise ManifestError(_told(problem, source, text)) from problem
 
 
-def _objects(document: object, where: str) -> Iterator[Manifest]:
+def _loaded(text: str) -> Iterator[tuple[yaml.Node, object]]:
+    """Each document as it is written and as what it means."""
+    loader = _Loader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            yield node, loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _objects(document: object, where: str, node: yaml.Node | None) -> Iterator[Manifest]:
     if not isinstance(document, dict):
         raise ManifestError(f"{where}: is not an object; expected 'apiVersion:', 'kind:' and 'metadata:' at the top.")
     missing = [name for name in ("apiVersion", "kind") if not isinstance(document.get(name), str)]
@@ -90,18 +139,34 @@ def _objects(document: object, where: str) -> Iterator[Manifest]:
         raise ManifestError(f"{where}: has no '{missing[0]}'. A TFJob starts with 'apiVersion: kubeflow.org/v1' and "
                             "'kind: TFJob'.")
     if document["kind"] == "List":
-        for item in document.get("items") or ():
-            yield from _objects(item, where)
+        items = _child(node, "items")
+        for number, item in enumerate(document.get("items") or ()):
+            inner = _child(items[1], str(number)) if items is not None else None
+            yield from _objects(item, where, inner[1] if inner is not None else None)
         return
     about = document.get("metadata")
     if not isinstance(about, dict) or not (about.get("name") or about.get("generateName")):
         raise ManifestError(f"{where}: has no 'metadata.name'. Give the {document['kind']} a name.")
-    yield Manifest(document, where)
+    yield Manifest(document, where, node)
 
 
-def _told(problem: yaml.YAMLError, source: str) -> str:
+# What the parser says, and what is nearly always behind it.
+_HINTS = {
+    "mapping values are not allowed": "Is a space missing after a colon above, or is this line indented too far?",
+    "did not find expected key": "Its indentation does not fit that of the lines above.",
+    "unexpected end of stream": "A quote or a bracket is not closed.",
+    "expected node content": "A value is missing, a bracket is open, or a value begins with a sign and needs quotes.",
+}
+
+
+def _told(problem: yaml.YAMLError, source: str, text: str) -> str:
     mark = getattr(problem, "problem_mark", None)
     what = getattr(problem, "problem", None) or str(problem).splitlines()[0]
     place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
-    hint = " YAML is indented with spaces, not tabs." if "tab" in what or "\\t" in what else ""
-    return f"{place}: {what}.{hint}"
+    lines = text.splitlines()
+    line = lines[mark.line] if mark and mark.line < len(lines) else ""
+    if "\t" in line[:len(line) - len(line.lstrip())]:
+        hint = "YAML is indented with spaces, not tabs."
+    else:
+        hint = next((hint for said, hint in _HINTS.items() if said in what), "")
+    return f"{place}: {what}.{f' {hint}' if hint else ''}"

@@ -39,7 +39,7 @@ async def submit(client: Client, manifests: Sequence[Manifest], namespace: str) 
         raise ManifestError(_unknown_kind(unknown[0], list(kinds)))
     for manifest in manifests:   # all before any is sent: half of a file is worse than none of it
         if wrong := problems(manifest.thing):
-            raise ManifestError(f"{manifest.source}: " + "; ".join(str(problem) for problem in wrong))
+            raise ManifestError("; ".join(f"{manifest.place(problem.field)}: {problem}" for problem in wrong))
     return [
         await _submit(client, manifest, kinds[manifest.thing["apiVersion"], manifest.thing["kind"]], namespace)
         for manifest in manifests

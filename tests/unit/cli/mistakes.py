@@ -1,0 +1,66 @@
+"""Mistakes that people make in manifests, and the sentences they get; `mistakes.yaml` is the table.
+
+A row changes one thing in a good manifest (`change`: what is there, what is written instead) or is a manifest of its
+own (`manifest`). `validate` are the lines of `trainmaster validate`, `run` is what `trainmaster run` says before it
+makes anything. FILE stands for the path.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+GOOD = """\
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata:
+  name: mnist
+spec:
+  runPolicy:
+    cleanPodPolicy: None
+  tfReplicaSpecs:
+    Worker:
+      replicas: 2
+      restartPolicy: OnFailure
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            image: tensorflow/tensorflow:2.16.1
+            command: [python, train.py]
+            env:
+            - name: EPOCHS
+              value: "3"
+            resources:
+              limits:
+                memory: 1Gi
+            volumeMounts:
+            - name: data
+              mountPath: /data
+          volumes:
+          - name: data
+            emptyDir: {}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    when: str
+    text: str
+    validate: tuple[str, ...]
+    run: str
+
+
+def mistakes() -> list[Mistake]:
+    rows = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
+    return [Mistake(row["mistake"], text_of(row), tuple(row.get("validate") or ()), row.get("run") or "")
+            for row in rows]
+
+
+def text_of(row: dict[str, Any]) -> str:
+    if "manifest" in row:
+        return str(row["manifest"])
+    old, new = row["change"]
+    assert GOOD.count(old) == 1, row
+    return GOOD.replace(old, new)
