@@ -24,6 +24,7 @@ from typing import Any
 SECONDS = 120.0  # per test; on a real kube-apiserver all but the slowest of those that run no pod need less than 60
 GRACE = 20.0  # for the suite to start, and to clean up after a test that was late
 OUTCOMES = {"passed": "passed", "skipped": "skipped", "timedout": "timed out"}  # everything else has failed
+OF_A_REAL_SERVER = 108  # of the tests that need no pod to run: kube-apiserver and kube-controller-manager 1.36.3
 REASON = 300  # characters of a failure that are shown
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.kubernetes import clusters
+from tests.kubernetes import clusters, conformance
 from tests.kubernetes import control_plane as real
 from tests.kubernetes.control_plane import ControlPlane
 
@@ -29,6 +29,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name in GAPS:
             item.add_marker(pytest.mark.xfail(strict=True, reason=GAPS[item.name]))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many conformance tests pass, next to the number that a real server passes."""
+    test = "test_a_conformance_test_passes["
+    good, bad = (sum(test in report.nodeid for report in terminalreporter.getreports(word))
+                 for word in ("passed", "failed"))
+    if good or bad:
+        listed = len(conformance.names_in(Path(__file__).with_name("conformance-passing.txt")))
+        terminalreporter.write_line(
+            f"conformance: {good} of {good + bad} that ran passed; "
+            f"{listed} of the {conformance.OF_A_REAL_SERVER} that a real kube-apiserver passes are kept passing")
 
 
 @pytest.fixture(scope="session")

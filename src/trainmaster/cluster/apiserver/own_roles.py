@@ -35,6 +35,8 @@ CONTROLLERS: dict[str, tuple[Rule, ...]] = {
         Rule(("update", "patch"), ("apps",), ("deployments/status", "replicasets/status", "statefulsets/status")),
         Rule(("update", "patch"), ("batch",), ("jobs/status",)),
         Rule(("update", "patch"), ("",), ("replicationcontrollers/status",)),
+        Rule(_READ, ("policy",), ("poddisruptionbudgets",)),
+        Rule(("update",), ("policy",), ("poddisruptionbudgets/status",)),
         Rule(("create", "patch"), ("",), ("events",)),
     ),
     "resourcequota-controller": (Rule(("get",), ("",), ("resourcequotas",)),),

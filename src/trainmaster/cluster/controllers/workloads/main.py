@@ -11,6 +11,7 @@ from trainmaster.api.meta import Resource
 from trainmaster.cluster.controllers.graph import Item
 from trainmaster.cluster.controllers.inventory import Inventory
 from trainmaster.cluster.controllers.workloads import following
+from trainmaster.cluster.controllers.workloads.budgets import BUDGETS, Budgets
 from trainmaster.cluster.controllers.workloads.completion import FINALIZER
 from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS, Deployments
 from trainmaster.cluster.controllers.workloads.following import Dependents, Followed
@@ -49,9 +50,11 @@ async def run(client: Client, clock: Clock, inventory: Inventory) -> None:
         (first(STATEFUL_SETS), lambda pods: [_stateful_sets(client, clock, pods)]),
         (first(JOBS), lambda pods: [Jobs(client, clock, pods).followed]),
     ]
+    budgets = first(BUDGETS)
     inventory.on_change(something_changed)
     async with asyncio.TaskGroup() as group:
         pods = _Pods(client, clock, group)
+        group.create_task(_budgets(budgets, client, clock))
         for event, family in families:
             group.create_task(_once(event, family, pods, group))
 
@@ -85,6 +88,11 @@ async def _once(
 def _deployments(client: Client, clock: Clock, pods: Dependents) -> list[Followed]:
     sets = ReplicaSets(REPLICA_SETS, client, clock, pods).followed
     return [sets, Deployments(client, clock, Dependents(sets.things, clock)).followed]
+
+
+async def _budgets(event: asyncio.Event, client: Client, clock: Clock) -> None:
+    await event.wait()
+    await Budgets(client, clock).run()
 
 
 def _stateful_sets(client: Client, clock: Clock, pods: Dependents) -> Followed:
