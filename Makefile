@@ -42,6 +42,8 @@ lint: $(VENV)/.dev ## ruff and mypy --strict
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev ## benchmarks: a peer beside us, ratios out
+	$(BIN)/python benchmarks/apiserver/scaling.py
+	$(BIN)/python benchmarks/apiserver/waiting.py
 	$(BIN)/python benchmarks/apiserver/compare.py
 
 docs: $(VENV)/.dev ## the manual

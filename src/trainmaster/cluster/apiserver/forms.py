@@ -16,10 +16,11 @@ from trainmaster.cluster.apiserver import tables
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.negotiation import YAML, Form, Shape
 
-# What one piece of a list holds at most: bytes where they are only passed on, objects where they are parsed.
+# What one piece of a list holds at most: bytes where they are only passed on, objects where they are parsed. A request
+# has some three turns of the loop to go, and may meet a piece in each.
 PIECE_BYTES = 256 * 1024
-PIECE_OBJECTS = 50
-PIECE_OBJECTS_YAML = 2
+PIECE_OBJECTS = 15
+PIECE_OBJECTS_YAML = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +64,19 @@ def many(kind: Kind, page: Listing, form: Form, now: datetime, include: str = ""
     if form.shape is not Shape.OBJECT:
         document = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}",
                     "metadata": page.metadata()}
+        if form.media != YAML:
+            return _passed_on(document, lambda value: tables.bare(kind.present(value), form.version), page.items)
         return _sliced(document, "items", page.items, form, lambda values: [
             tables.partial(thing, form.version) for thing in _parsed(kind, values)])
     document = {"kind": kind.list_kind, "apiVersion": kind.resource.api_version, "metadata": page.metadata()}
     if form.media == YAML:
         return _sliced(document, "items", page.items, form, lambda values: [
             orjson.loads(kind.item(value)) for value in values])
-    return _passed_on(document, kind, page.items)
+    return _passed_on(document, kind.item, page.items)
 
 
-def _passed_on(document: Object, kind: Kind, values: Sequence[bytes]) -> Iterator[bytes]:
-    """The list of stored bytes that nobody has to look into."""
+def _passed_on(document: Object, item: Callable[[bytes], bytes], values: Sequence[bytes]) -> Iterator[bytes]:
+    """The list of stored bytes that nobody has to parse."""
     begun, size = [orjson.dumps(document)[:-1] + b',"items":['], 0
     for index, value in enumerate(values):
         if size >= PIECE_BYTES:
@@ -81,7 +84,7 @@ def _passed_on(document: Object, kind: Kind, values: Sequence[bytes]) -> Iterato
             begun, size = [], 0
         if index:
             begun.append(b",")
-        begun.append(kind.item(value))
+        begun.append(item(value))
         size += len(value)
     yield b"".join((*begun, b"]}"))
 

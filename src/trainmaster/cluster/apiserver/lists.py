@@ -20,7 +20,7 @@ from trainmaster.cluster.apiserver.selectors import Selector
 from trainmaster.cluster.store import Ahead, Compacted, Record, Store
 
 # Objects that a selector is asked about before others have a turn.
-STEP = 200
+STEP = 50
 LONGEST_TOKEN = 4096
 
 _TOO_OLD = (

@@ -30,7 +30,7 @@ LASTING = 1800
 # Larger objects are parsed for each watcher: a cache of them could hold more memory than the store.
 MOST_SHARED = 32 * 1024
 # What is there first is told in pieces, of so many objects looked at: the loop has others to serve.
-PIECE = 100
+PIECE = 50
 INITIAL_END = "k8s.io/initial-events-end"
 
 
