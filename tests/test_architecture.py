@@ -33,6 +33,7 @@ CLUSTER_MAY_IMPORT: dict[str, set[str]] = {
     "controllers": {"quota"},
     "network": set(),
     "kubelet": {"network"},
+    "simulated": set(),
 }
 WORLD = {"asyncio", "os", "random", "socket", "subprocess", "threading", "time", "logging", "secrets", "pathlib"}
 

@@ -4,10 +4,13 @@ import click
 
 
 @click.command(epilog="Example: trainmaster crds | kubectl apply -f -")
-def command() -> None:
+@click.option("--groups", is_flag=True, help="Those of PodGroup and Queue instead.")
+def command(groups: bool) -> None:
     """Print the custom resource definitions of all kinds of jobs."""
     import yaml
 
+    from trainmaster.api import groups as gangs
     from trainmaster.api.schema import definitions
 
-    click.echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)
+    printed = gangs.definitions() if groups else definitions()
+    click.echo(yaml.safe_dump_all(printed, sort_keys=False), nl=False)

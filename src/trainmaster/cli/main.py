@@ -18,6 +18,7 @@ COMMANDS = {
     "images": ("trainmaster.cli.images", "What image names mean on this machine."),
     "doctor": ("trainmaster.cli.doctor", "What this machine lacks to run pods, and how to get it."),
     "operator": ("trainmaster.cli.operator", "Run only the operator, against the cluster of a kubeconfig."),
+    "scheduler": ("trainmaster.cli.scheduler", "Run only the gang scheduler, against the cluster of a kubeconfig."),
 }
 
 

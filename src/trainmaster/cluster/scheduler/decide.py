@@ -60,7 +60,8 @@ def slices(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> 
         bindings += [Binding(pod.key, pod.uid, gang.placed[pod.uid]) for pod in gang.pods if pod.uid in gang.placed]
         waiting += _pods_of(floor, gang)
         yield
-    yield from _one_by_one(trial, bindings, waiting, evictions)
+    if settings.singles:
+        yield from _one_by_one(trial, bindings, waiting, evictions)
     waiting += _strays(snapshot)
     return Decision(tuple(bindings), tuple(waiting), (*floor.evictions, *evictions), tuple(verdicts))
 

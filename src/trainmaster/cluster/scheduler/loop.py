@@ -6,6 +6,7 @@ A decision is made in slices; between two of them others run, and what the watch
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.api.meta import moment
@@ -22,9 +23,10 @@ SLICE = 0.005         # seconds of deciding after which others get their turn
 
 
 async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, served: Iterable[Dialect] = DIALECTS,
-              ready: Callable[[], None] = lambda: None) -> None:
-    """Schedule until cancelled. `served` are the dialects whose kinds the cluster has."""
-    scheduler = Scheduler(client, clock, settings, tuple(served))
+              ready: Callable[[], None] = lambda: None, *, singles: bool = True) -> None:
+    """Schedule until cancelled. `served` are the dialects whose kinds the cluster has; without `singles` pods of the
+    default scheduler are somebody else's."""
+    scheduler = Scheduler(client, clock, replace(settings, singles=singles), tuple(served))
     async with asyncio.TaskGroup() as group:
         for informer in scheduler.mirror.informers:
             group.create_task(informer.run())

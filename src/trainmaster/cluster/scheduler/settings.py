@@ -15,6 +15,7 @@ class Settings:
     preempt: bool = False                     # gangs may push out gangs of lower priority in their own queue
     reclaim: bool = False                     # queues may take back what they deserve from queues that have more
     patience: float = 600.0                   # seconds after which the first in line has room kept for it; 0: never
+    singles: bool = True                      # place the pods of the default scheduler as well
     comeback: float = 120.0                   # seconds for which a gang keeps its claim on what a lost member had
 
 

@@ -1,0 +1,49 @@
+"""The scheduler alone, against any cluster: which dialects it serves there, and the loop until it is stopped."""
+
+import asyncio
+import signal
+
+from trainmaster.cluster.scheduler import loop
+from trainmaster.cluster.scheduler.dialects import DIALECTS, Dialect
+from trainmaster.cluster.scheduler.settings import Settings
+from trainmaster.kube import kubeconfig
+from trainmaster.kube.client import Client
+from trainmaster.kube.discovery import survey
+from trainmaster.kube.kubeconfig import Access
+from trainmaster.runtime.clock import RealClock
+from trainmaster.runtime.log import logger
+
+log = logger("scheduler")
+__all__ = ["NAMES", "NothingToServe", "Settings", "run"]
+NAMES = tuple(dialect.name for dialect in DIALECTS)
+
+
+class NothingToServe(Exception):
+    """The cluster has none of the kinds in which gangs are written."""
+
+
+async def run(access: Access, names: tuple[str, ...], settings: Settings) -> None:
+    """Serve these dialects, or all whose kinds are there, until SIGTERM or SIGINT. Raises NothingToServe, KubeError."""
+    client = Client(kubeconfig.transport(access), user_agent="trainmaster-scheduler")
+    try:
+        served = await _served(client, names)
+        log.info("scheduler runs", dialects=",".join(dialect.name for dialect in served))
+        working = asyncio.ensure_future(loop.run(client, RealClock(), settings, served, singles=False))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, working.cancel)
+        await asyncio.gather(working, return_exceptions=False)
+    except asyncio.CancelledError:
+        return
+    finally:
+        await client.close()
+
+
+async def _served(client: Client, names: tuple[str, ...]) -> tuple[Dialect, ...]:
+    there = {kind.resource for kind in (await survey(client)).kinds}
+    found = tuple(dialect for dialect in DIALECTS if dialect.groups in there and (not names or dialect.name in names))
+    missing = [name for name in names if name not in {dialect.name for dialect in found}]
+    if missing or not found:
+        kinds = ", ".join(f"{dialect.groups.plural}.{dialect.groups.group}" for dialect in DIALECTS
+                          if not names or dialect.name in missing)
+        raise NothingToServe(f"The cluster has no such kind: {kinds}. `trainmaster crds --groups` prints them.")
+    return found
