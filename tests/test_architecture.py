@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cluster": {"api", "kube", "runtime"},
     "operator": PURE | {"kube", "runtime"},
     "sdk": {"api", "kube", "runtime"},
-    "local": {"api", "kube", "runtime", "cluster", "operator"},
+    "local": {"api", "frameworks", "kube", "runtime", "cluster", "operator"},
     "cli": {"api", "kube", "runtime", "sdk", "local", "operator"},
     "testing": PURE | {"kube", "runtime", "operator", "cluster", "sdk", "local"},
     "": set(),

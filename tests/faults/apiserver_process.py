@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.transport import Transport
+from trainmaster.local.asked import Asked
 from trainmaster.local.home import Home
 
 START_WITHIN = 60.0
@@ -33,7 +34,8 @@ class Server:
     def start(self) -> None:
         """Return when it is ready."""
         reader, writer = os.pipe()
-        command = [sys.executable, "-P", "-m", "trainmaster.local.control_plane", "0", "--only-apiserver",
+        command = [sys.executable, "-P", "-m", "trainmaster.local.control_plane",
+                   Asked(only_apiserver=True).words(),
                    "--ready-fd", str(writer)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

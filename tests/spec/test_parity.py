@@ -11,6 +11,7 @@ from tests.kubernetes.processes import processes
 from tests.spec import parity
 
 from trainmaster.local import parts
+from trainmaster.local.asked import Asked
 from trainmaster.local.home import Home
 
 SETTLE = 0.5
@@ -28,7 +29,7 @@ def place(tmp_path: Path) -> Iterator[parity.Place]:
     part = parts.control_plane(home)
     environment = {"TRAINMASTER_HOME": str(home.path)}
     with processes(tmp_path) as started:
-        command = [sys.executable, "-m", part.module, "0", "--only-apiserver"]
+        command = [sys.executable, "-m", part.module, Asked(only_apiserver=True).words()]
         started.start(part.name, command, {**os.environ, **environment})
         started.wait(part.name, lambda: "server" in (part.facts() or {}))
         operator = [sys.executable, "-m", "trainmaster.cli.main", "operator"]

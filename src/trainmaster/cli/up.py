@@ -5,6 +5,7 @@ import time
 import click
 
 from trainmaster.cli.output import BAD_INPUT, NO_CLUSTER, Told, say
+from trainmaster.local.asked import GANG_SCHEDULERS, VOLCANO, Asked
 from trainmaster.local.home import Home
 from trainmaster.local.parts import StartError
 from trainmaster.local.up import Up, up
@@ -19,11 +20,20 @@ from trainmaster.local.up import Up, up
               help="Another resource that the node offers, such as nvidia.com/gpu=4.")
 @click.option("--only", type=click.Choice(["apiserver"]),
               help="Start the API server with its own controllers, but no scheduler, node or operator.")
-def command(port: int, cpus: str | None, memory: str | None, resources: tuple[str, ...], only: str | None) -> None:
+@click.option("--gang-scheduler-name", "gang", type=click.Choice(list(GANG_SCHEDULERS)), default=VOLCANO,
+              show_default=True, help="How jobs are kept whole; none: pod by pod, as on a plain cluster.")
+@click.option("--fake-nodes", type=click.IntRange(0, 5000), default=0, metavar="N",
+              help="Add N nodes whose pods are only simulated.")
+@click.option("--fake-node", metavar="NAME=AMOUNT,…", default="cpu=64,memory=512Gi,nvidia.com/gpu=8", show_default=True,
+              help="What each of them offers.")
+def command(port: int, cpus: str | None, memory: str | None, resources: tuple[str, ...], only: str | None, gang: str,
+            fake_nodes: int, fake_node: str) -> None:
     """Start the embedded cluster in the background and wait until it is ready."""
     home = Home.from_environment()
     began = time.monotonic()
-    cluster = start(home, port, offered(cpus, memory, resources), only_apiserver=only is not None)
+    simulated = offered(None, None, tuple(fake_node.split(",")), "--fake-node") if fake_nodes else {}
+    asked = Asked(port, only is not None, gang, fake_nodes, simulated)
+    cluster = start(home, asked, offered(cpus, memory, resources))
     if cluster.already:
         say(f"The cluster is up already at {cluster.server}.")
     else:
@@ -31,11 +41,9 @@ def command(port: int, cpus: str | None, memory: str | None, resources: tuple[st
     say(f"  export KUBECONFIG={home.kubeconfig}")
 
 
-def start(
-    home: Home, port: int = 0, offers: dict[str, str] | None = None, *, only_apiserver: bool = False
-) -> Up:
+def start(home: Home, asked: Asked = Asked(), offers: dict[str, str] | None = None) -> Up:      # noqa: B008  frozen
     try:
-        return up(home, port=port, offered=offers, only_apiserver=only_apiserver)
+        return up(home, asked, offered=offers)
     except StartError as problem:
         raise Told(f"The cluster could not be started: {problem}", NO_CLUSTER) from problem
     except OSError as problem:
@@ -43,7 +51,8 @@ def start(
                    NO_CLUSTER) from problem
 
 
-def offered(cpus: str | None, memory: str | None, resources: tuple[str, ...]) -> dict[str, str]:
+def offered(cpus: str | None, memory: str | None, resources: tuple[str, ...],
+            option: str = "--resource") -> dict[str, str]:
     """What the node shall offer, as asked for. Raises Told for what is no quantity."""
     from trainmaster.api import quantity
 
@@ -51,7 +60,7 @@ def offered(cpus: str | None, memory: str | None, resources: tuple[str, ...]) ->
     for text in resources:
         name, equals, amount = text.partition("=")
         if not equals or not name:
-            raise Told(f"--resource {text}: write NAME=AMOUNT, such as nvidia.com/gpu=4.", BAD_INPUT)
+            raise Told(f"{option} {text}: write NAME=AMOUNT, such as nvidia.com/gpu=4.", BAD_INPUT)
         asked.append((name, amount))
     found = {name: amount for name, amount in asked if amount is not None}
     for name, amount in found.items():

@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -26,16 +27,20 @@ from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.controllers import main as controllers
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.scheduler import loop as scheduler
+from trainmaster.cluster.simulated import nodes as simulated
 from trainmaster.cluster.store import Refused, Store, Unusable
+from trainmaster.frameworks.framework import Site
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
 from trainmaster.kube.http import HttpTransport
 from trainmaster.local import keys, memory, parts
+from trainmaster.local.asked import GANG_SCHEDULERS, Asked
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
 from trainmaster.operator import access, door
 from trainmaster.operator import main as operator
+from trainmaster.operator.config import DEFAULTS
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import Clock, RealClock
 
@@ -43,7 +48,7 @@ ADMIN = Identity("trainmaster-admin", (MASTERS,))
 HOST = "127.0.0.1"
 POD_SIDE = keys.SERVER_ADDRESSES[-1]      # this machine as pods see it; loopback is their own
 RESTART_SECONDS = 1.0
-NOT_OF_THE_API = frozenset({"scheduler", "operator"})   # what `up --only apiserver` leaves out
+NOT_OF_THE_API = frozenset({"scheduler", "operator", "simulated-nodes"})   # what `up --only apiserver` leaves out
 # The same rules as the operator's webhook on other clusters, without a call.
 JOBS_AT_THE_DOOR = (door.configuration("", ""), door.judged)
 Work: TypeAlias = Callable[[], Coroutine[None, None, None]]
@@ -51,8 +56,7 @@ Work: TypeAlias = Callable[[], Coroutine[None, None, None]]
 
 def main() -> int:
     arguments, ready_fd = arguments_without_ready_fd(sys.argv[1:])
-    port = int(arguments[0]) if arguments else 0
-    only_apiserver = "--only-apiserver" in arguments
+    asked = Asked.read(arguments[0]) if arguments else Asked()
     log.setup("info")
     home = Home.from_environment()
     standing = Standing(parts.control_plane(home), ready_fd)
@@ -60,7 +64,7 @@ def main() -> int:
         standing.problem("another control plane of this home is already running")
         return 1
     try:
-        asyncio.run(run(home, port, only_apiserver, standing))
+        asyncio.run(run(home, asked, standing))
     except (Unusable, Refused, OSError) as problem:
         standing.problem(str(problem))
         log.logger("control-plane").error("could not start", problem=problem)
@@ -68,7 +72,7 @@ def main() -> int:
     return 0
 
 
-async def run(home: Home, port: int, only_apiserver: bool, standing: Standing) -> None:
+async def run(home: Home, asked: Asked, standing: Standing) -> None:
     """Serve until SIGTERM or SIGINT."""
     clock = RealClock()
     stop = asyncio.Event()
@@ -84,7 +88,7 @@ async def run(home: Home, port: int, only_apiserver: bool, standing: Standing) -
         await server.start()
         await install(client_of(server, Identity("system:apiserver", (MASTERS,))))
         listening = await serve(
-            server, authenticator(known), known.server_context(), HOST, port or last_port(home.kubeconfig)
+            server, authenticator(known), known.server_context(), HOST, asked.port or last_port(home.kubeconfig)
         )
         stack.push_async_callback(listening.stop)
         stack.push_async_callback(server.close)   # first: it ends the watches that listening.stop would wait for
@@ -94,8 +98,8 @@ async def run(home: Home, port: int, only_apiserver: bool, standing: Standing) -
         async with asyncio.TaskGroup() as group:
             parts_at_work = [
                 group.create_task(kept_running(name, work, clock))
-                for name, work in workers(server, clock, known.authority, listening.port).items()
-                if not (only_apiserver and name in NOT_OF_THE_API)
+                for name, work in workers(server, clock, known.authority, listening.port, asked).items()
+                if not (asked.only_apiserver and name in NOT_OF_THE_API)
             ]
             memory.settle()
             standing.ready(port=listening.port, server=url)
@@ -112,7 +116,7 @@ def authenticator(known: keys.Keys) -> Authenticator:
     })
 
 
-def workers(server: ApiServer, clock: Clock, authority: bytes, port: int) -> dict[str, Work]:
+def workers(server: ApiServer, clock: Clock, authority: bytes, port: int, asked: Asked) -> dict[str, Work]:
     """Everything that works on the API from inside, each under its own identity."""
     scheduling = client_of(server, Identity("system:kube-scheduler"))
     training = client_of(server, account(access.NAMESPACE, access.ACCOUNT))
@@ -120,10 +124,13 @@ def workers(server: ApiServer, clock: Clock, authority: bytes, port: int) -> dic
     def managing(name: str) -> Client:
         return client_of(server, account("kube-system", name))
 
+    together = Site(gang_scheduler=GANG_SCHEDULERS[asked.gang_scheduler])
     return {
         "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port)),
         "scheduler": lambda: scheduler.run(scheduling, clock),
-        "operator": lambda: operator.run(training, clock),
+        "operator": lambda: operator.run(training, clock, replace(DEFAULTS, site=together)),
+        "simulated-nodes": lambda: simulated.run(managing("simulated-nodes"), clock, asked.simulated_nodes,
+                                                 asked.simulated_offers),
     }
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trainmaster.local import memory, parts
+from trainmaster.local.asked import Asked
 from trainmaster.local.home import Home
 from trainmaster.local.parts import StartError
 
@@ -21,21 +22,20 @@ class Up:
 
 
 def up(
-    home: Home, *, port: int = 0, offered: dict[str, str] | None = None, only_apiserver: bool = False
+    home: Home, asked: Asked = Asked(), *, offered: dict[str, str] | None = None      # noqa: B008  frozen
 ) -> Up:
-    """Start what does not run. Raises StartError."""
+    """Start what does not run, as asked; what runs stays as it is. Raises StartError."""
     home.make()
     environment = {"TRAINMASTER_HOME": str(home.path)}
     if home.shared_envs:
         environment["TRAINMASTER_ENVS"] = str(home.shared_envs)
     with alone(home):
         facts, had_node = parts.control_plane(home).facts(), parts.node(home).facts()
-        wants_node = not only_apiserver and not had_node
+        wants_node = not asked.only_apiserver and not had_node
         already = bool(facts) and not wants_node
         # Both load their code at the same time; the node then waits for the word that there is a server to talk to.
-        asked = [str(port), *(["--only-apiserver"] if only_apiserver else [])]
         plane = None if facts else parts.control_plane(home).start(
-            *asked, environment={**memory.ENVIRONMENT, **environment})
+            asked.words(), environment={**memory.ENVIRONMENT, **environment})
         node = parts.node(home).start(json.dumps(offered or {}), environment=environment) if wants_node else None
         try:
             facts = facts or (plane.ready() if plane else {})

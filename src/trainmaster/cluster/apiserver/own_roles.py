@@ -40,6 +40,11 @@ CONTROLLERS: dict[str, tuple[Rule, ...]] = {
         Rule(("create", "patch"), ("",), ("events",)),
     ),
     "resourcequota-controller": (Rule(("get",), ("",), ("resourcequotas",)),),
+    "simulated-nodes": (
+        Rule(("create", "list", "delete"), ("",), ("nodes",)),
+        Rule(("patch",), ("",), ("nodes/status", "pods/status")),
+        Rule((*_READ, "delete"), ("",), ("pods",)),
+    ),
     "event-expiry": (Rule((*_READ, "delete"), ("",), ("events",)),),
     "endpoints": (
         Rule(_READ, ("",), ("services", "pods")),

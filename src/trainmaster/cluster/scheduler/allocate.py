@@ -98,8 +98,11 @@ def enqueue(floor: Floor) -> None:
             floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name, short=short)
         elif over:
             gang.refused = f"resource in cluster is overused: overused {', '.join(sorted(over))}"
+            # The factor is Volcano's business; what people lack is what is really not there.
+            short = {name: wanted[name] + promised.get(name, 0) + used.get(name, 0) - floor.cluster.get(name, 0)
+                     for name in over}
             floor.why[gang] = Reason(
-                Code.CLUSTER_FULL, least=gang.least, queue=account.queue.name, short=over,
+                Code.CLUSTER_FULL, least=gang.least, queue=account.queue.name, short=short,
                 nodes=len(floor.trial.snapshot.nodes), holders=_holders(floor, gang, over),
                 ever=all(amount <= floor.cluster.get(name, 0) * floor.settings.overcommit
                          for name, amount in wanted.items()))
