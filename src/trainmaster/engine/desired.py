@@ -10,7 +10,7 @@ from trainmaster.engine.actions import CreatePod, CreateService, Event, warning
 from trainmaster.engine.observed import JOB_NAME, JOB_ROLE, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
 from trainmaster.frameworks.framework import Environment, Member, Role, TrainingJob
 from trainmaster.gang import groups
-from trainmaster.gang.dialects import Dialect, dialect
+from trainmaster.gang.dialects import Dialect, dialect, known
 from trainmaster.gang.groups import Gang, Part
 
 _OVERWRITTEN = warning(
@@ -26,8 +26,17 @@ _ELSEWHERE = warning(
 
 
 def dialect_of(job: TrainingJob) -> Dialect | None:
-    """How to speak to the job's gang scheduler, if there is one."""
-    return dialect(job.group.site.gang_scheduler)
+    """How to speak to the job's gang scheduler, if there is one.
+
+    Pods that the user has put into a group of another one that we know are that one's: ours would wait for a group
+    that nobody makes.
+    """
+    spoken = dialect(job.group.site.gang_scheduler)
+    if spoken is None:
+        return None
+    named = {(role.template.get("spec") or {}).get("schedulerName") for role in job.roles}
+    other = known(str(named.pop() or "")) if len(named) == 1 else None
+    return other if other is not None and groups.users_group(gang_of(job), other) else spoken
 
 
 def gang_of(job: TrainingJob) -> Gang:

@@ -70,6 +70,11 @@ SCHEDULER_PLUGINS = Dialect(
 _BY_NAME = {known.scheduler: known for known in (VOLCANO, KUBE_BATCH, T9K)}
 
 
+def known(scheduler: str) -> Dialect | None:
+    """The dialect of a scheduler that speaks one of its own."""
+    return _BY_NAME.get(scheduler)
+
+
 def dialect(scheduler: str) -> Dialect | None:
     """How to speak to the scheduler of that name. Nobody is meant by an empty name, or by `none` as in release 1.6.
 

@@ -221,3 +221,18 @@ def test_a_template_that_names_another_scheduler_keeps_it_and_is_told() -> None:
     assert ["mine", "kube-batch"] == [world.pods[name]["spec"]["schedulerName"]
                                       for name in ("mnist-ps-0", "mnist-worker-0")]
     assert 2 == sum(event.reason == "SetPodTemplateSchedulerName" for event in world.events)
+
+
+def test_pods_that_a_user_put_into_a_group_of_another_scheduler_are_that_ones() -> None:
+    """The site keeps jobs whole with Volcano, the manifest was written for kube-batch: it runs as it is."""
+    job = tfjob(roles={"PS": (1, "Never"), "Worker": (2, "Never")})
+    for role in job["spec"]["tfReplicaSpecs"].values():
+        role["template"]["metadata"] = {"annotations": {"scheduling.k8s.io/group-name": "tfjob-group"}}
+        role["template"]["spec"]["schedulerName"] = "kube-batch"
+    world = World(job, site=Site(gang_scheduler="volcano"))
+    world.settle()
+
+    assert ({}, 3) == (world.beside, len(world.pods)), "no group of ours, and no waiting for one"
+    assert {("kube-batch", "tfjob-group")} == {
+        (pod["spec"]["schedulerName"], pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"])
+        for pod in world.pods.values()}
