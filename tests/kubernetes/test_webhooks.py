@@ -1,17 +1,27 @@
 """The same webhook server behind a real kube-apiserver and behind the embedded one: writes end alike."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from tests.kubernetes import clusters
+from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
 from tests.unit.cluster.apiserver.hook_cases import CASES, MAPS, Case, Settled, ask, config_map, played
-from tests.unit.cluster.apiserver.hook_server import HookServer, hook, hook_server
+from tests.unit.cluster.apiserver.hook_server import HookServer, Say, hook, hook_server
 
+from trainmaster.api.core import DEFINITIONS, SERVICES, VALIDATING_WEBHOOKS
+from trainmaster.api.kubeflow_v1 import KINDS
 from trainmaster.api.meta import Object
+from trainmaster.api.schema import definitions
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import AlreadyExists, ApiError
 from trainmaster.kube.kubeconfig import load, transport
 from trainmaster.kube.transport import Transport
+from trainmaster.operator import door, webhook
+from trainmaster.operator.probes import Address, Health
+from trainmaster.runtime.clock import RealClock
 
 pytestmark = pytest.mark.kubernetes
 
@@ -80,7 +90,7 @@ async def test_both_servers_send_the_same_review(
     assert 2 == len(seen[0])
 
 
-def _keeping(kept: list[tuple[str, Object]]):  # type: ignore[no-untyped-def]
+def _keeping(kept: list[tuple[str, Object]]) -> Say:
     def say(request: Object) -> Object:
         kept.append(("", request))
         return {"allowed": True}
@@ -93,3 +103,64 @@ def _comparable(request: Object) -> Object:
     meta = {field: value for field, value in request["object"]["metadata"].items()
             if field not in {"uid", "creationTimestamp", "managedFields"}}
     return {**request, "uid": "", "userInfo": "", "object": {**request["object"], "metadata": meta}}
+
+
+async def test_a_real_server_asks_the_operators_webhook(control_plane: ControlPlane) -> None:
+    """With upstream's configuration, a Service, and the certificate that the operator makes and writes into it."""
+    async with connected(control_plane.kubeconfig("operator")) as client:
+        for definition in definitions():
+            with contextlib.suppress(AlreadyExists):
+                await client.create(DEFINITIONS, definition)
+        place = webhook.Place(Address("127.0.0.1:0"), "default")
+        async with webhook.serving(place, client, RealClock(), Health()) as served:
+            await _eventually(lambda: _is(served.ready))
+            # A real cluster has a network that leads to pods; here the Service leads to loopback.
+            await client.create(SERVICES, {"metadata": {"name": place.service, "namespace": "default"}, "spec": {
+                "type": "ExternalName", "externalName": "localhost"}})
+            wanted = door.configuration("default", place.service)
+            for each in wanted["webhooks"]:
+                each["clientConfig"]["service"]["port"] = served.port
+            await client.create(VALIDATING_WEBHOOKS, wanted)
+            try:
+                await _eventually(lambda: _said(client, job("", "0th")))
+                refused = await _said(client, job("", "1st"))
+                taken = await _said(client, job("x:1", "fine"))
+            finally:
+                await client.delete(VALIDATING_WEBHOOKS, door.NAME)
+                await client.delete(SERVICES, place.service, "default")
+                for definition in definitions():
+                    await client.delete(DEFINITIONS, definition["metadata"]["name"])
+        await asyncio.sleep(0.1)      # the server keeps its connection until it hears that ours is closed
+
+    assert "" == taken
+    assert refused.startswith('admission webhook "validator.tfjob.training-operator.kubeflow.org" denied the request: '
+                              '[metadata.name: Invalid value: "1st": should match: a DNS-1035 label')
+    assert refused.endswith("spec.tfReplicaSpecs[Worker].template.spec.containers[0].image: Required value: must be "
+                            "required]")
+
+
+def job(image: str, name: str) -> Object:
+    container = {"name": "tensorflow", **({"image": image} if image else {})}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [container]}}}}}}
+
+
+async def _said(client: Client, thing: Object) -> str:
+    """What the webhook says to a creation; nothing if it was not asked, or had nothing to say."""
+    try:
+        await client.request("POST", KINDS[0].resource.path("default"), query=[("dryRun", "All")], body=thing)
+    except ApiError as problem:
+        return str(problem) if "admission webhook" in str(problem) else ""
+    return ""
+
+
+async def _is(value: bool) -> bool:
+    return value
+
+
+async def _eventually(holds: Callable[[], Awaitable[object]]) -> None:
+    for _ in range(200):
+        if await holds():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("never")

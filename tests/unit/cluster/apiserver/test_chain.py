@@ -107,6 +107,19 @@ async def test_a_change_shows_both_states(api: Api, server: HookServer) -> None:
         request["object"]["data"]["a"])
 
 
+async def test_an_application_is_a_creation_first_and_then_an_update(api: Api, server: HookServer) -> None:
+    await register(api, "Mutating", hook(server.client("/label"), operations=("CREATE", "UPDATE")))
+    server.says["/label"] = add_label("seen", "yes")
+
+    for value in ("1", "2"):
+        answer = await api.patch(f"{MAPS}/m", config_map(a=value), media="application/apply-patch+yaml",
+                                 query="fieldManager=me")
+
+    assert ({"seen": "yes"}, {"a": "2"}) == (answer.json["metadata"]["labels"], answer.json["data"])
+    assert [("CREATE", "CreateOptions"), ("UPDATE", "UpdateOptions")] == [
+        (review["request"]["operation"], review["request"]["options"]["kind"]) for _, review in server.asked]
+
+
 async def test_a_deletion_shows_the_last_state_and_its_options(api: Api, server: HookServer) -> None:
     await api.made(MAPS, config_map())
     await register(api, "Validating", hook(server.client("/yes"), operations=("DELETE",)))
