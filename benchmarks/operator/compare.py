@@ -1,0 +1,196 @@
+"""Our operator beside kubeflow's Go operator: the same kube-apiserver, etcd, simulated node and load, in one run.
+
+    python benchmarks/operator/compare.py [--peer PROGRAM] [--repeats N] [--calm SHARE] [--only NAME]...
+
+Writes results.md with the goals beside the figures. Without --peer the Go operator is built from its module (needs Go,
+takes minutes). Everything runs in a network namespace of its own, because the peer listens on all addresses.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+HARNESS = Path(os.environ.get("BENCH_HARNESS") or ROOT.parent / "shared" / "bench")
+TRAINMASTER = Path(sys.executable).parent / "trainmaster"
+PEER = "github.com/kubeflow/training-operator"
+PEER_VERSION = "v1.9.4"
+CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  the peer's own choice
+UNTHROTTLED = ("--kube-api-qps=1000", "--kube-api-burst=2000", "--controller-threads=10")
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One load, and whether the operators run as they are shipped or without limits of their own."""
+
+    name: str
+    arguments: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure of ours, alone or as a part of the peer's, and what it may be at most."""
+
+    load: str
+    what: str
+    figure: Callable[[Figures, Figures], float]
+    most: float
+
+
+def part(name: str) -> Callable[[Figures, Figures], float]:
+    return lambda ours, peer: ours[name] / peer[name]
+
+
+def no_events(figures: Figures) -> float:
+    """Requests per job that are not events."""
+    counted = {name: n for name, n in figures["by_verb"].items() if not name[0].isdigit()}
+    plain = sum(n for name, n in counted.items() if " events" not in name and "watch" not in name
+                and "election" not in name)
+    return float(plain / (figures["pods"] / figures["replicas"]))
+
+
+def events(figures: Figures) -> float:
+    return float(figures["by_verb"].get("create events", 0) / (figures["pods"] / figures["replicas"]))
+
+
+PYTORCH = ("--kind=pytorchjob", "--replicas=4")
+LOADS = (
+    Load("100 PyTorchJobs x 4, as shipped", (*PYTORCH, "--jobs=100")),
+    Load("300 PyTorchJobs x 4, unthrottled", (*PYTORCH, "--jobs=300"), UNTHROTTLED),
+    Load("1 TFJob x 500, as shipped", ("--kind=tfjob", "--replicas=500", "--jobs=1", "--run=never", "--until=running")),
+    Load("1 TFJob x 500, unthrottled",
+         ("--kind=tfjob", "--replicas=500", "--jobs=1", "--run=never", "--until=running"), UNTHROTTLED),
+)
+GOALS = (
+    Goal(LOADS[0].name, "time to all Succeeded, part of the peer's", part("t_ended"), 0.15),
+    Goal(LOADS[1].name, "time to all Succeeded, part of the peer's", part("t_ended"), 1.2),
+    Goal(LOADS[1].name, "requests that are not events, part of the peer's",
+         lambda ours, peer: no_events(ours) / no_events(peer), 1.0),
+    Goal(LOADS[1].name, "events that were not delivered, of 12 a job at least",
+         lambda ours, _: max(0.0, 12 - events(ours)), 0.0),
+    Goal(LOADS[1].name, "resident memory, MB", lambda ours, _: float(ours["rss_peak_operator"]), 150),
+    Goal(LOADS[2].name, "time to the last service, part of the peer's", part("t_services"), 0.12),
+    Goal(LOADS[3].name, "time to the last service, part of the peer's", part("t_services"), 0.9),
+)
+SHOWN = ("t_pods", "t_services", "t_running", "t_ended", "requests_per_job", "cpu_ms_per_job", "rss_peak_operator",
+         "others_share")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", type=Path, help="the Go operator; built if absent")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--calm", type=float, default=1.0, help="start when others use less than this share")
+    parser.add_argument("--only", action="append", default=[], help="loads whose name has this in it")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results.md")
+    asked = parser.parse_args()
+    if not (HARNESS / "load.py").exists():
+        print(f"No load generator in {HARNESS}. Set BENCH_HARNESS to its folder.", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="trainmaster-bench-") as folder:
+        peer = asked.peer or built(Path(folder))
+        definitions = Path(folder) / "definitions.yaml"
+        definitions.write_text(printed([TRAINMASTER, "crds"]))
+        found: dict[str, tuple[Figures, Figures]] = {}
+        for load in LOADS:
+            if asked.only and not any(word in load.name for word in asked.only):
+                continue
+            rest = ["--repeats", str(asked.repeats), "--calm", str(asked.calm), *load.arguments]
+            ours = measured(load, ours_command(load), [definitions], rest)
+            found[load.name] = ours, measured(load, peer_command(peer, load), [definitions, SETUP], [*rest, *SECRET])
+            print(json.dumps({load.name: found[load.name]}), flush=True)
+    asked.output.write_text(report(found))
+    print(asked.output.read_text())
+    return 0
+
+
+SETUP = HARNESS / "setup" / "training-operator.yaml"
+SECRET = ("--sync-secret", f"kubeflow/training-operator-webhook-cert={CERTIFICATES}")
+
+
+def ours_command(load: Load) -> list[str]:
+    return [str(TRAINMASTER), "operator", "--kubeconfig={kubeconfig}", "--metrics-bind-address=0",
+            "--health-probe-bind-address=127.0.0.1:{port}", *load.flags]
+
+
+def peer_command(peer: Path, load: Load) -> list[str]:
+    return [str(peer), "--kubeconfig={kubeconfig}", "--metrics-bind-address=0",
+            "--health-probe-bind-address=127.0.0.1:{port}", *load.flags]
+
+
+def measured(load: Load, operator: list[str], manifests: Sequence[Path], rest: Sequence[str]) -> Figures:
+    """The median of the repeats, and the counts of the last one."""
+    tool = ROOT / "tools" / "kubernetes_binaries.py"
+    programs = printed([sys.executable, tool, "etcd", "kube-apiserver"]).strip()
+    command = [sys.executable, HARNESS / "load.py", "--bin", programs, "--manifests", *manifests,
+               "--operator", shlex.join(operator), *rest]
+    alone = ["unshare", "-n", "sh", "-c", f"ip link set lo up; exec {shlex.join(map(str, command))}"]
+    runs = [json.loads(line) for line in printed(alone).splitlines()]
+    runs = [run for run in runs if "by_verb" in run]
+    medians = {name: statistics.median(run[name] for run in runs) for name, value in runs[-1].items()
+               if isinstance(value, int | float)}
+    replicas = next(int(word.partition("=")[2]) for word in load.arguments if word.startswith("--replicas="))
+    return {**medians, "by_verb": runs[-1]["by_verb"], "replicas": replicas}
+
+
+def built(folder: Path) -> Path:
+    """The Go operator, from its module through the ordinary Go client."""
+    go = shutil.which("go")
+    if go is None:
+        sys.exit("Go is not installed, so the peer cannot be built. Give it with --peer.")
+    where = json.loads(printed([go, "mod", "download", "-json", f"{PEER}@{PEER_VERSION}"], cwd=folder))["Dir"]
+    source = folder / "peer"
+    shutil.copytree(where, source, copy_function=shutil.copyfile)
+    program = folder / "training-operator"
+    subprocess.run(
+        [go, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program, "./cmd/training-operator.v1"],
+        cwd=source, env={**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}, check=True,
+    )
+    return program
+
+
+def printed(command: Sequence[str | Path], cwd: Path | None = None) -> str:
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=cwd).stdout
+
+
+def report(found: dict[str, tuple[Figures, Figures]]) -> str:
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+    lines = [
+        "# The operator beside kubeflow's", "",
+        f"{now} UTC, {os.cpu_count()} cores, Python {platform.python_version()}, peer: {PEER} {PEER_VERSION}. Medians.",
+        "`others_share` is how busy everybody else kept the machine: where it is not near 0, believe counts and CPU,",
+        "not times.", "",
+        "| load | goal | at most | is | |", "|---|---|---|---|---|",
+    ]
+    for goal in GOALS:
+        if goal.load in found:
+            value = goal.figure(*found[goal.load])
+            verdict = "met" if value <= goal.most else "**not met**"
+            lines.append(f"| {goal.load} | {goal.what} | {goal.most:g} | {value:.3g} | {verdict} |")
+    for name, (ours, peer) in found.items():
+        lines += ["", f"## {name}", "", "| | ours | peer | part |", "|---|---|---|---|"]
+        rows = [(figure, ours[figure], peer[figure]) for figure in SHOWN if figure in ours and figure in peer]
+        rows += [("requests per job, not events", no_events(ours), no_events(peer)),
+                 ("events per job", events(ours), events(peer))]
+        for figure, mine, theirs in rows:
+            ratio = f"{mine / theirs:.2f}" if theirs else ""
+            lines.append(f"| {figure} | {mine:.4g} | {theirs:.4g} | {ratio} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
