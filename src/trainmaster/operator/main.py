@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 
 from trainmaster.api.core import PODS, SERVICES
 from trainmaster.api.meta import Key, Object, Resource, controller_of, key_of, metadata, name_of, namespace_of
@@ -15,6 +14,7 @@ from trainmaster.operator.companions import Companions
 from trainmaster.operator.config import DEFAULTS, Settings
 from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.observe import OWNER, Children, owner_index
+from trainmaster.operator.pace import Pace
 from trainmaster.operator.reconciler import Reconciler
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.controller import Controller
@@ -22,10 +22,6 @@ from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
 from trainmaster.runtime.outbox import Outbox
 from trainmaster.runtime.recent import Recent
-
-# News about the pods of a job comes in bursts. Waiting so long shows a burst as one change: one status instead of one
-# for each pod, and what ends together is judged together. Shorter than anybody notices.
-BURST = timedelta(milliseconds=20)
 
 log = logger("operator")
 
@@ -80,15 +76,15 @@ def _wired(
         for resource in (PODS, SERVICES)
     )
     children = Children(pods, services, Recent(clock), Recent(clock), Companions(client, clock, beside))
-    informers, controllers = [pods, services], []
+    informers, controllers, pace = [pods, services], [], Pace()
     for framework in frameworks:
         jobs = Informer(client, framework.kind.resource, clock=clock, namespace=settings.namespace)
-        reconciler = Reconciler(framework, client, clock, settings, jobs, children, outbox, metrics)
+        reconciler = Reconciler(framework, client, clock, settings, jobs, children, outbox, metrics, pace)
         controller: Controller[Key] = Controller(
             framework.kind.controller, metrics.measured(framework.kind.controller, reconciler.reconcile), clock=clock,
             workers=settings.workers, informers=[pods, services, jobs],
         )
-        _connect(controller, framework, clock, jobs, (pods, services, *beside.values()))
+        _connect(controller, framework, clock, pace, jobs, (pods, services, *beside.values()))
         informers.append(jobs)
         controllers.append(controller)
     return informers, controllers
@@ -141,7 +137,8 @@ async def _in_good_order(
 
 
 def _connect(
-    controller: Controller[Key], framework: Framework, clock: Clock, jobs: Informer, children: tuple[Informer, ...]
+    controller: Controller[Key], framework: Framework, clock: Clock, pace: Pace, jobs: Informer,
+    children: tuple[Informer, ...],
 ) -> None:
     """Look at a job whenever it or one of its children changes. What the change was is not passed on."""
 
@@ -152,16 +149,16 @@ def _connect(
         if before is None or after is None or _generation(before) != _generation(after):
             controller.queue.add(key_of(thing))  # somebody asked for something
         else:
-            controller.queue.add_at(key_of(thing), clock.now() + BURST)
+            controller.queue.add_at(key_of(thing), clock.now() + pace.moment)
 
     def child_changed(before: Object | None, after: Object | None) -> None:
         for thing in (before, after):
             owner = controller_of(thing) if thing is not None else None
             if thing is not None and owner and owner.get("kind") == framework.kind.kind:
                 key = Key(namespace_of(thing), str(owner.get("name")))
-                controller.queue.add_at(key, clock.now() + BURST)
+                controller.queue.add_at(key, clock.now() + pace.moment)
             elif thing is not None and owner is None and jobs.copy.get(namespace_of(thing), name_of(thing)):
-                controller.queue.add_at(key_of(thing), clock.now() + BURST)  # a pod group that a user made (B-14)
+                controller.queue.add_at(key_of(thing), clock.now() + pace.moment)  # a pod group that a user made (B-14)
 
     jobs.on_change(job_changed)
     for informer in children:

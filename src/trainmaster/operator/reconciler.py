@@ -23,6 +23,7 @@ from trainmaster.operator.apply import Hands, Refused
 from trainmaster.operator.config import Settings
 from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.observe import Children
+from trainmaster.operator.pace import Pace
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.outbox import Outbox
@@ -38,10 +39,11 @@ class Reconciler:
 
     def __init__(
         self, framework: Framework, client: Client, clock: Clock, settings: Settings, jobs: Informer,
-        children: Children, outbox: Outbox, metrics: Metrics,
+        children: Children, outbox: Outbox, metrics: Metrics, pace: Pace,
     ) -> None:
         self._framework = framework
         self._metrics = metrics
+        self._pace = pace
         self._resource = framework.kind.resource
         self._client = client
         self._clock = clock
@@ -107,7 +109,9 @@ class Reconciler:
         return refused(self._framework.kind, name_of(thing), uid_of(thing), status, texts, now), status
 
     async def _write(self, thing: Object, before: JobStatus, after: JobStatus) -> tuple[Object, JobStatus]:
+        began = self._clock.monotonic()
         stored = await ledger.write(self._client, self._resource, thing, after)
+        self._pace.answered(self._clock.monotonic() - began)
         self._recent.written(stored)
         self._metrics.stored(self._framework.kind.container, namespace_of(thing), before, after)
         return stored, after
