@@ -35,6 +35,7 @@ class ControlPlane:
     tokens: dict[str, str] = field(default_factory=lambda: {user: secrets.token_hex(16) for user in USERS})
     port: int = 0
     etcd: str = ""
+    more: Sequence[str] = ()    # arguments of kube-apiserver
 
     @property
     def folder(self) -> Path:
@@ -132,6 +133,7 @@ class ControlPlane:
             f"--service-account-key-file={self.folder / 'accounts.pub'}",
             f"--service-account-signing-key-file={self.folder / 'accounts.key'}",
             "--disable-admission-plugins=ServiceAccount",  # nobody makes the accounts here, and no pod would start
+            *self.more,
         )
 
     def _etcd_is_ready(self) -> bool:
@@ -160,9 +162,10 @@ class ControlPlane:
 
 
 @contextlib.contextmanager
-def running(binaries: Path, folder: Path) -> Iterator[ControlPlane]:
+def running(binaries: Path, folder: Path, *more: str) -> Iterator[ControlPlane]:
+    """`more` are arguments of kube-apiserver."""
     with processes(folder) as started:
-        plane = ControlPlane(binaries, started)
+        plane = ControlPlane(binaries, started, more=more)
         plane.start()
         yield plane
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.kubernetes.control_plane import free_port
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.frameworks.registry import FRAMEWORKS
@@ -78,14 +79,18 @@ def played(names: Sequence[str], place: Place, *, settle: float, parallel: int =
     """Play scenarios and return what happened in each."""
     output = place.folder / "traces"
     output.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    always = ("--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{port}")
     commands = [
-        f"--operator-command={profile}={shlex.join([*place.operator, *flags])}" for profile, flags in FLAGS.items()
+        f"--operator-command={profile}={shlex.join([*place.operator, *always, *flags])}"
+        for profile, flags in FLAGS.items()
     ]
     done = subprocess.run(
         [
             sys.executable, KIT / "record.py", "--name=ours", f"--output={output}", f"--kubeconfig={place.kubeconfig}",
-            "--repeat=1", f"--settle={settle}", f"--parallel={parallel}", f"--log={place.folder}", "--warm-up=2",
-            *commands, *(KIT / "scenarios" / f"{name}.yaml" for name in names),
+            "--repeat=1", f"--settle={settle}", f"--parallel={parallel}", f"--log={place.folder}", "--warm-up=0.5",
+            f"--ready=http://127.0.0.1:{port}/readyz", *commands,
+            *(KIT / "scenarios" / f"{name}.yaml" for name in names),
         ],
         env={**os.environ, **place.environment}, capture_output=True, text=True, timeout=TIMEOUT, check=False,
     )

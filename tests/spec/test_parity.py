@@ -17,7 +17,8 @@ from trainmaster.local.home import Home
 SETTLE = 0.5
 # One of each idea; the others are played on the real server.
 SLICE = ("seed-000-*", "tf-exit-code-137", "tf-suspend-resume", "tf-scale-up", "tf-clean-running", "tf-chief-fails",
-         "tf-sidecar", "tf-onfailure-evicted")
+         "tf-sidecar", "tf-onfailure-evicted", "tf-refused", "pytorch-success", "pytorch-elastic-hpa",
+         "xgboost-success", "jax-worker-fails-never", "paddle-collective", "gang-volcano-tf", "gang-scheduler-*")
 recordings = pytest.mark.skipif(not parity.scenarios(), reason=f"the recordings are not in {parity.KIT}")
 
 

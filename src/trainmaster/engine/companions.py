@@ -81,7 +81,8 @@ def _wanted(job: TrainingJob, seen: Observed) -> Iterable[Wanted]:
     gang = desired.gang_of(job)
     if spoken is not None and not groups.users_group(gang, spoken):
         copied = {key: value for key, value in job.annotations.items() if not key.startswith(_PRIVATE)}
-        yield Wanted(spoken.resource, groups.spec(gang, spoken, seen.priorities), tuple(spoken.fields), copied)
+        ours = tuple(field.value for field in spoken.fields)    # plain text: what becomes a key of JSON has to be
+        yield Wanted(spoken.resource, groups.spec(gang, spoken, seen.priorities), ours, copied)
 
 
 def _manifest(job: TrainingJob, wanted: Wanted) -> Object:

@@ -60,11 +60,13 @@ class Health:
     """What the process says of itself."""
 
     ready: bool = False
+    stands_by: Callable[[], bool] = lambda: False     # another works, and we are there to take over
     checks: dict[str, Callable[[], bool]] = field(default_factory=dict)    # more things that must hold, by name
 
     def missing(self) -> list[str]:
         """What is not ready yet."""
-        return [*([] if self.ready else ["synced"]), *(name for name, holds in self.checks.items() if not holds())]
+        synced = self.ready or self.stands_by()
+        return [*([] if synced else ["synced"]), *(name for name, holds in self.checks.items() if not holds())]
 
 
 class Probes:

@@ -68,7 +68,13 @@ def from_flags(given: flags.Given, pod_namespace: str | None, environment: Mappi
             namespace=given.text("namespace"),
             kinds=flags.kinds(given, [known.kind.kind for known in FRAMEWORKS]),
             workers=max(1, given.number("controller-threads")),
-            site=Site(cluster_domain=environment.get("CUSTOM_CLUSTER_DOMAIN", "")),
+            site=Site(
+                cluster_domain=environment.get("CUSTOM_CLUSTER_DOMAIN", ""),
+                init_image=given.text("pytorch-init-container-image"),
+                init_tries=given.number("pytorch-init-container-max-tries"),
+                init_template=flags.init_template(given),
+                gang_scheduler=flags.gang_scheduler(given),
+            ),
         ),
         qps=given.rate("kube-api-qps"),
         burst=max(1, given.number("kube-api-burst")),
@@ -119,7 +125,7 @@ async def _led(
         Client(transport, user_agent=AGENT), clock, name=lease.name, namespace=lease.namespace, me=identity()
     )
     metrics.show("leader_election_master_status", leadership.holds, lease.name)
-    health.ready = True     # one that stands by is ready to take over
+    health.stands_by = lambda: bool(leadership.holder) and not leadership.holds()
     leading = asyncio.ensure_future(leadership.run(lambda: work(leadership.fenced(transport))))
     stopping = asyncio.ensure_future(stop.wait())
     try:
