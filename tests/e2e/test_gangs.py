@@ -1,0 +1,137 @@
+"""The user's documents about gangs, with kubectl, on a whole control plane whose nodes only pretend.
+
+What kubectl prints is compared; waiting is kubectl's own, by watch.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.kubernetes.processes import processes
+
+from trainmaster.local import parts
+from trainmaster.local.asked import Asked
+from trainmaster.local.home import Home
+
+HERE = Path(__file__).parent
+ONE_GPU, KUBE_BATCH, VOLCANO = (HERE / f"{name}.yaml" for name in (
+    "001-tfjob-one-gpu", "003-tfjob-kube-batch", "003-tfjob-volcano"))
+JOB = "dist-mnist-for-e2e-test"
+pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on this machine")
+
+
+class Person:
+    """Somebody with kubectl."""
+
+    def __init__(self, kubeconfig: Path, home: Path) -> None:
+        self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), "KUBECONFIG": str(kubeconfig)}
+
+    def __call__(self, *arguments: str, given: str = "") -> str:
+        done = subprocess.run(["kubectl", *arguments], env=self._environment, capture_output=True, text=True,
+                              timeout=60, input=given, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def until(self, thing: str, path: str, value: str) -> None:
+        self("wait", thing, f"--for=jsonpath={{{path}}}={value}", "--timeout=30s")
+
+    def table(self, *arguments: str) -> list[list[str]]:
+        return [line.split() for line in self(*arguments).splitlines()]
+
+    def pods(self) -> dict[str, str]:
+        return {row[0].removeprefix(f"{JOB}-"): row[2] for row in self.table("get", "pods", "--no-headers")}
+
+
+Cluster = Callable[..., Person]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with processes(tmp_path) as started:
+        def start(gang: str = "volcano", **offers: str) -> Person:
+            home = Home(tmp_path / "home")
+            home.make()
+            part = parts.control_plane(home)
+            asked = Asked(gang_scheduler=gang, simulated_nodes=1, simulated_offers={
+                "cpu": "64", "memory": "64Gi", **{name.replace("gpu", "nvidia.com/gpu"): each
+                                                  for name, each in offers.items()}})
+            started.start(part.name, [sys.executable, "-P", "-m", part.module, asked.words()],
+                          {**os.environ, "TRAINMASTER_HOME": str(home.path)})
+            started.wait(part.name, lambda: "server" in (part.facts() or {}))
+            return Person(home.kubeconfig, tmp_path)
+
+        yield start
+
+
+def test_without_a_gang_three_run_and_three_wait_with_the_message(cluster: Cluster) -> None:
+    person = cluster("none", gpu="1")
+    person("create", "-f", str(ONE_GPU))
+    for name in ("ps-0", "ps-1", "worker-0"):
+        person.until(f"pod/{JOB}-{name}", ".status.phase", "Running")
+    for index in (1, 2, 3):
+        person("wait", f"pod/{JOB}-worker-{index}", "--for=condition=PodScheduled=False", "--timeout=30s")
+
+    assert {"ps-0": "Running", "ps-1": "Running", "worker-0": "Running", "worker-1": "Pending", "worker-2": "Pending",
+            "worker-3": "Pending"} == person.pods()
+    said = person("get", "pods", "-o", "jsonpath={.items[?(@.status.phase=='Pending')].status.conditions[*].message}")
+    assert 3 == said.count("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+
+
+def test_a_gang_that_cannot_fit_has_a_pending_group_and_no_pod(cluster: Cluster) -> None:
+    person = cluster(gpu="1")
+    person("create", "-f", str(ONE_GPU))
+    person.until(f"podgroup/{JOB}", ".status.phase", "Pending")
+
+    header, row = person.table("get", "podGroup")
+    assert ["NAME", "STATUS", "MINMEMBER", "RUNNINGS", "AGE"] == header
+    assert [JOB, "Pending", "6"] == row[:3]
+    assert 4 == len(row), "RUNNINGS is blank"
+    assert {} == person.pods()
+    why = person("get", "podgroup", JOB, "-o", r"jsonpath={.metadata.annotations.trainmaster\.dev/why-waiting}")
+    assert "3 nvidia.com/gpu short" in why
+
+
+def test_a_gang_that_fits_starts_whole(cluster: Cluster) -> None:
+    person = cluster(gpu="4")
+    person("create", "-f", str(ONE_GPU))
+    person.until(f"podgroup/{JOB}", ".status.running", "6")
+
+    assert {"Running"} == set(person.pods().values())
+    assert [JOB, "Running", "6", "6"] == person.table("get", "podgroup", "--no-headers")[0][:4]
+    person("wait", f"tfjob/{JOB}", "--for=condition=Running", "--timeout=30s")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "gang", "group"),
+    [
+        pytest.param(KUBE_BATCH, "volcano", "podgroup.scheduling.incubator.k8s.io/tfjob-group",
+                     id="a document for kube-batch, where Volcano is the rule"),
+        pytest.param(KUBE_BATCH, "kube-batch", "podgroup.scheduling.incubator.k8s.io/tfjob-group",
+                     id="a document for kube-batch, where that is the rule"),
+        pytest.param(VOLCANO, "volcano", f"podgroup.scheduling.volcano.sh/{JOB}", id="a document for Volcano"),
+    ],
+)
+def test_documents_with_a_group_of_their_own_run_unchanged(cluster: Cluster, manifest: Path, gang: str,
+                                                           group: str) -> None:
+    person = cluster(gang)
+    person("create", "-f", str(manifest))
+    person.until(group, ".status.running", "6")
+
+    assert (6, {"Running"}) == (len(person.pods()), set(person.pods().values()))
+    groups = person("get", "podgroups.scheduling.volcano.sh,podgroups.scheduling.incubator.k8s.io", "-o", "name")
+    assert 1 == len(groups.split()), "the one that the user made, and no other"
+
+
+def test_with_room_for_five_of_six_none_starts(cluster: Cluster) -> None:
+    person = cluster("kube-batch", pods="5")
+    person("create", "-f", str(KUBE_BATCH))
+    group = "podgroup.scheduling.incubator.k8s.io/tfjob-group"
+    said = "{.status.conditions[0].message}"
+    person("wait", group, f"--for=jsonpath={said}=1/6 tasks in gang unschedulable: 0 nodes are available",
+           "--timeout=30s")
+
+    assert {"Pending"} == set(person.pods().values())
