@@ -1,7 +1,7 @@
 """Kubernetes' own tests of its controllers, with ours in their place.
 
-The server is a real kube-apiserver; kube-controller-manager runs only what makes pods from workloads. Everything the
-tests are about (garbage, namespaces, accounts, the authority's certificate, endpoints) is done by our controllers.
+The server is a real kube-apiserver, and kube-controller-manager does not run. Everything that the tests are about
+(garbage, namespaces, accounts, the authority's certificate, endpoints, quotas, workloads) is done by our controllers.
 """
 
 import asyncio
@@ -21,10 +21,12 @@ from trainmaster.runtime.clock import RealClock
 
 pytestmark = pytest.mark.kubernetes
 
-SCENERY = ("replicationcontroller-controller", "replicaset-controller", "deployment-controller")
 NAMES = conformance.names_in(Path(__file__).with_name("conformance-of-controllers.txt"))
 # Quick ones of different subjects; the others take minutes, mostly waiting to see that nothing happens.
-SLICE = ("dependency circle", "kube-root-ca.crt", "delete EndpointSlices")
+SLICE = (
+    "dependency circle", "kube-root-ca.crt", "delete EndpointSlices", "RS created by deployment when not",
+    "life of a secret",
+)
 
 
 class Ours:
@@ -62,10 +64,9 @@ async def set_scene(plane: ControlPlane) -> None:
 @pytest.fixture(scope="module")
 def suite(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[conformance.Suite]:
     folder = tmp_path_factory.mktemp("controllers")
-    programs = binaries("etcd", "kube-apiserver", "kube-controller-manager", "e2e.test", "kubectl")
+    programs = binaries("etcd", "kube-apiserver", "e2e.test", "kubectl")
     with running(programs, folder) as plane:
         asyncio.run(set_scene(plane))
-        plane.start_controllers(*SCENERY)
         with Ours(plane):
             yield conformance.Suite(programs, plane.kubeconfig(), Path(folder) / "logs", seconds=300)
 
