@@ -84,7 +84,8 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         stack.push_async_callback(store.close)
         kubelet = HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
         stack.push_async_callback(kubelet.close)
-        server = ApiServer(store, clock=clock, node=lambda _name: kubelet, judges=[JOBS_AT_THE_DOOR])
+        server = ApiServer(store, clock=clock, node=lambda _name: kubelet, judges=[JOBS_AT_THE_DOOR],
+                           account_key=known.account_key)
         await server.start()
         await install(client_of(server, Identity("system:apiserver", (MASTERS,))))
         listening = await serve(

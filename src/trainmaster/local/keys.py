@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
@@ -37,7 +38,31 @@ class Keys:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.folder / "server.crt", self.folder / "server.key")
+        # Who shows a certificate must show one of ours; who shows none has a token.
+        context.load_verify_locations(self.folder / "ca.crt")
+        context.verify_mode = ssl.CERT_OPTIONAL
         return context
+
+    @property
+    def account_key(self) -> ec.EllipticCurvePrivateKey:
+        """Signs the tokens of service accounts."""
+        return _loaded(self.folder / "accounts.key")
+
+    def client_certificate(self, user: str, groups: Sequence[str], now: datetime) -> tuple[bytes, bytes]:
+        """A certificate and its key, as PEM, for a user in these groups."""
+        key, signer = ec.generate_private_key(ec.SECP256R1()), _loaded(self.folder / "ca.key")
+        names = [*((NameOID.ORGANIZATION_NAME, group) for group in groups), (NameOID.COMMON_NAME, user)]
+        subject = x509.Name([x509.NameAttribute(kind, value) for kind, value in names])
+        issuer = x509.load_pem_x509_certificate(self.authority).subject
+        made = (
+            _builder(subject, issuer, key, now)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+            .sign(signer, hashes.SHA256())
+        )
+        return made.public_bytes(serialization.Encoding.PEM), _private(key)
 
 
 def ensure(folder: Path, now: datetime) -> Keys:
@@ -46,7 +71,15 @@ def ensure(folder: Path, now: datetime) -> Keys:
     if not complete.exists():
         _make_certificates(folder, now)
         _write(complete, json.dumps({user: secrets.token_urlsafe(32) for user in USERS}).encode())
+    if not (folder / "accounts.key").exists():      # a home of an earlier release has none
+        _write(folder / "accounts.key", _private(ec.generate_private_key(ec.SECP256R1())))
     return Keys(folder, json.loads(complete.read_text()))
+
+
+def _loaded(path: Path) -> ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return key
 
 
 def _make_certificates(folder: Path, now: datetime) -> None:

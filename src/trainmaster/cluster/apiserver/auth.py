@@ -3,6 +3,7 @@
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 ANONYMOUS_GROUP = "system:unauthenticated"
 AUTHENTICATED_GROUP = "system:authenticated"
@@ -35,6 +36,16 @@ def authenticated(who: Identity) -> Identity:
     if AUTHENTICATED_GROUP in who.groups or ANONYMOUS_GROUP in who.groups:
         return who
     return replace(who, groups=(*who.groups, AUTHENTICATED_GROUP))
+
+
+def certified(certificate: Mapping[str, Any]) -> Identity | None:
+    """Whom a verified client certificate is of: the common name is the user, the organizations are the groups."""
+    found: dict[str, list[str]] = {}
+    for pairs in certificate.get("subject", ()):
+        for key, value in pairs:
+            found.setdefault(key, []).append(value)
+    users = found.get("commonName") or [""]
+    return authenticated(Identity(users[-1], tuple(found.get("organizationName", ())))) if users[-1] else None
 
 
 class Authenticator:

@@ -101,6 +101,14 @@ class Rbac:
             found = held.answers[question] = rbac.reach(self._rules(held, wanted.namespace), wanted)
         return found if isinstance(found, bool) else wanted.name in found
 
+    def why(self, who: Identity, wanted: Attributes) -> str:
+        """The binding that allows it, in the words of Kubernetes; "" if none does."""
+        for binding in self._of(who).bindings:
+            if (not binding.namespace or binding.namespace == wanted.namespace) \
+                    and rbac.decide(self._roles.get(binding.role, ()), wanted):
+                return f"RBAC: allowed by {_described(binding, who)}"
+        return ""
+
     def rules(self, who: Identity, namespace: str) -> list[Rule]:
         """All rules that hold for somebody in a namespace, or with "" in the whole cluster."""
         return list(self._rules(self._of(who), namespace))
@@ -203,6 +211,19 @@ def _subject(subject: Object, namespace: str) -> tuple[str, str] | None:
         place = subject.get("namespace") or namespace
         return ("User", f"{ACCOUNT_PREFIX}{place}:{name}") if place else None
     return (kind, name) if kind in ("User", "Group") else None
+
+
+def _described(binding: Binding, who: Identity) -> str:
+    name = binding.key.rpartition("/")[2]
+    role = "ClusterRole" if binding.role.startswith(CLUSTER_ROLES) else "Role"
+    kind, subject = next(each for each in binding.subjects
+                         if each == ("User", who.user) or (each[0] == "Group" and each[1] in who.groups))
+    if subject.startswith(ACCOUNT_PREFIX):
+        namespace, _, account = subject.removeprefix(ACCOUNT_PREFIX).partition(":")
+        kind, subject = "ServiceAccount", f"{account}/{namespace}"
+    where = f"RoleBinding {quoted(f'{name}/{binding.namespace}')}" if binding.namespace \
+        else f"ClusterRoleBinding {quoted(name)}"
+    return f"{where} of {role} {quoted(binding.role.rpartition('/')[2])} to {kind} {quoted(subject)}"
 
 
 def _told(problems: Iterable[str]) -> str:

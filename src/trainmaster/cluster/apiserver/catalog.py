@@ -12,7 +12,8 @@ from trainmaster.cluster.apiserver.kinds import BUILT_IN
 # Where two groups have a kind of the same short name (`mpijob`, `podgroup`), kubectl takes the group listed first.
 # Those that Kubernetes brings come first, in the order of a real server.
 FIRST_GROUPS = (
-    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "autoscaling", "batch", "networking.k8s.io", "policy",
+    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+    "autoscaling", "batch", "networking.k8s.io", "policy",
     "rbac.authorization.k8s.io", "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io",
     "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "flowcontrol.apiserver.k8s.io",
     "resource.k8s.io", "kubeflow.org", "scheduling.volcano.sh",

@@ -17,7 +17,7 @@ from aiohttp import ClientPayloadError, web
 from aiohttp.http import HttpProcessingError
 
 from trainmaster.cluster.apiserver import bodies, failures, impersonation, websockets
-from trainmaster.cluster.apiserver.auth import ANONYMOUS, Authenticator
+from trainmaster.cluster.apiserver.auth import ANONYMOUS, Authenticator, Identity, certified
 from trainmaster.cluster.apiserver.documents import HEALTH
 from trainmaster.cluster.apiserver.pace import Pace, Patience
 from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
@@ -53,6 +53,7 @@ class Listening:
 async def serve(server: ApiServer, tokens: Authenticator, ssl_context: ssl.SSLContext, host: str = "127.0.0.1",
                 port: int = 0) -> Listening:
     """Listen. Raises OSError when the address is taken."""
+    server.recognise(tokens.identify)
     front = web.Server(_Front(server, tokens).answer, access_log=None, handler_cancellation=True, tcp_keepalive=True,
                        max_line_size=LONGEST_LINE, max_field_size=LONGEST_HEADER, logger=_log,
                        auto_decompress=False)      # a few bytes could become gigabytes before anybody counts them
@@ -69,10 +70,21 @@ class _Front:
         self._tokens = tokens
         self._pace = Pace()
 
+    def _identified(self, incoming: web.BaseRequest) -> Identity | None:
+        """By certificate, by a token that was given out, by the token of an account; in the order of Kubernetes."""
+        if (certificate := incoming.get_extra_info("peercert")) and (who := certified(certificate)) is not None:
+            return who
+        header = incoming.headers.get("Authorization", "")
+        if not header or (who := self._tokens.identify(header)) is not None:
+            return who if header else None
+        scheme, _, token = header.partition(" ")
+        found = self._server.accounts.identify(token.strip()) if scheme.lower() == "bearer" else None
+        return None if found is None else found[0]
+
     async def answer(self, incoming: web.BaseRequest) -> web.StreamResponse:
         url = incoming.rel_url
         path = url.raw_path
-        who = self._tokens.identify(incoming.headers.get("Authorization", ""))
+        who = self._identified(incoming)
         if who is None and path.strip("/").partition("/")[0] in HEALTH:
             who = ANONYMOUS
         if who is None:

@@ -131,6 +131,7 @@ class Kind:
     short: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = VERBS
+    virtual: bool = False                     # its objects are answered and never stored
     singular: str = ""
     list_kind: str = ""
     naming: Callable[[str], names.Faults] = names.subdomain

@@ -11,6 +11,7 @@ from trainmaster.api import core
 from trainmaster.api.meta import Object, Resource
 from trainmaster.cluster.apiserver import (
     access,
+    access_reviews,
     causes,
     checks,
     columns,
@@ -213,7 +214,9 @@ BUILT_IN: tuple[Kind, ...] = (
     row("v1", "configmaps", rules=_config_map_rules, columns=columns.CONFIG_MAP),
     row("v1", "secrets", selectable=("type",), defaults=_secret_defaults, rules=_secret_rules,
         columns=columns.SECRET),
-    row("v1", "serviceaccounts", answers_object=True, columns=columns.SERVICE_ACCOUNT),
+    row("v1", "serviceaccounts", answers_object=True,
+        parts=(Subresource("token", "TokenRequest", ("create",), "authentication.k8s.io", "v1"),),
+        columns=columns.SERVICE_ACCOUNT),
     # To be found and kept; nothing is passed on to the servers they name.
     row("apiregistration.k8s.io/v1", "apiservices"),
     row("coordination.k8s.io/v1", "leases", unconditional=False, rules=_lease_rules,
@@ -222,5 +225,5 @@ BUILT_IN: tuple[Kind, ...] = (
          begin=definitions.begin, defaults=definitions.defaults, rules=definitions.rules,
          answers_object=True, ending=definitions.ending, columns=columns.DEFINITION),
     *events.KINDS, *workloads.KINDS, *jobs.KINDS, *scaling.KINDS, *network.KINDS, *storage.KINDS, *quotas.KINDS,
-    *access.KINDS, *webhooks.KINDS, *seldom.KINDS,
+    *access.KINDS, *access_reviews.KINDS, *webhooks.KINDS, *seldom.KINDS,
 )

@@ -19,6 +19,7 @@ from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import applying, definitions, failures, lifecycle, managers, repeats, storage
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.applying import Application
+from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain, Review
 from trainmaster.cluster.apiserver.charging import Charging
@@ -55,11 +56,17 @@ class Written:
     created: bool = False                # a configuration that was applied to nothing
 
 
+# The kind, the object before and after, and who writes it. Raises Failure.
+Guard = Callable[[Kind, Object | None, Object, Identity], None]
+
+
 class Resources:
     """All writes go through here."""
 
     def __init__(self, store: Store, catalog: Catalog, admission: Admission, chain: Chain, watches: Watches,
-                 clock: Clock) -> None:
+                 clock: Clock, guard: Guard) -> None:
+        """`guard` says no to writes that only some may make."""
+        self._guard = guard
         self._store = store
         self._catalog = catalog
         self._admission = admission
@@ -86,6 +93,8 @@ class Resources:
         sent = thing["metadata"].pop("managedFields", None)
         made = lifecycle.created(kind, thing, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
         self._record(kind, None, made, sent, "", options, apart)
+        if asked is not None:
+            self._guard(kind, None, made, asked.who)
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
         self._admit(kind, None, made)
@@ -128,6 +137,8 @@ class Resources:
                 sent = new["metadata"].pop("managedFields", None)
                 result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
                 self._record(kind, old, result, sent, part, options)
+                if asked is not None:
+                    self._guard(kind, old, result, asked.who)
                 self._admit(kind, old, result)
                 if managers.timeless(old, result):
                     managers.keep(result, old["metadata"]["managedFields"])

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import orjson
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from trainmaster.api.core import NAMESPACES
 from trainmaster.api.meta import Json, Object, Resource
@@ -23,6 +24,7 @@ from trainmaster.cluster.apiserver import (
     failures,
     forms,
     impersonation,
+    lifecycle,
     lists,
     logs,
     managers,
@@ -32,6 +34,8 @@ from trainmaster.cluster.apiserver import (
     routing,
     traffic,
 )
+from trainmaster.cluster.apiserver.access_reviews import Reviews
+from trainmaster.cluster.apiserver.accounts import Accounts
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.authorization import Either, Rbac
@@ -40,6 +44,7 @@ from trainmaster.cluster.apiserver.builtin import Type
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain
 from trainmaster.cluster.apiserver.documents import HEALTH, Documents, Version
+from trainmaster.cluster.apiserver.escalation import Escalation
 from trainmaster.cluster.apiserver.forms import Listing
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
@@ -62,6 +67,7 @@ from trainmaster.runtime.log import logger
 
 log = logger("apiserver")
 Answer = Response | Streaming
+_ISSUER = ((".well-known", "openid-configuration"), ("openid", "v1", "jwks"))
 # Health is for everybody, whoever asks and whatever the roles say: a probe has no token.
 OPEN = frozenset((name,) for name in HEALTH)
 
@@ -133,7 +139,8 @@ class ApiServer:
 
     def __init__(self, store: Store, *, clock: Clock, version: Version | None = None,
                  node: Callable[[str], Transport] | None = None, most_requests: int = traffic.MOST,
-                 judges: Sequence[tuple[Object, Judge]] = ()) -> None:
+                 judges: Sequence[tuple[Object, Judge]] = (),
+                 account_key: ec.EllipticCurvePrivateKey | None = None) -> None:
         """`node` gives the way to a node by its name; the transport stays its owner's to close.
 
         `judges` are webhooks that need no call: a ValidatingWebhookConfiguration, and the function behind it.
@@ -147,7 +154,11 @@ class ApiServer:
         self._access = Either(self._rbac, Nodes(store))
         self._watches = Watches(store, clock)
         self._chain = Chain(store, self._catalog, judges)
-        self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock)
+        self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock,
+                                    Escalation(self._rbac).check)
+        self.accounts = Accounts(store, clock, account_key)
+        self._reviews = Reviews(self._access, self._rbac, self._whose)
+        self._tokens: Callable[[str], Identity | None] = lambda _header: None
         self._documents = Documents(self._catalog, version or Version())
         self._writes: set[asyncio.Task[Answer]] = set()
         self.traffic = Traffic(most_requests)
@@ -207,6 +218,8 @@ class ApiServer:
         if isinstance(where, routing.Elsewhere):
             if where.parts[:1] not in OPEN:
                 self._authorize(who, asking.about_path(request))
+            if where.parts in _ISSUER and request.method in {"GET", "HEAD"}:
+                return self._issuer(request, where.parts)
             return self._metrics() if where.parts == ("metrics",) else self._documents.answer(request, where.parts)
         query = Query(request.query)
         verb = routing.verb(request.method, where, watch=query.flag("watch"))
@@ -217,6 +230,8 @@ class ApiServer:
         if where.namespace and not kind.resource.namespaced:
             raise failures.unknown_resource()
         call = Call(kind, where, verb, query, request, who)
+        if kind.virtual:
+            return self._virtual(call)
         part = where.subresource if where.subresource and kind.subresource(where.subresource) else ""
         note.about = (call.verb, where.group, where.version, where.plural, part)
         if where.subresource:
@@ -230,10 +245,37 @@ class ApiServer:
             return await self._listed(call) if call.verb == "list" else self._read(call)
         return await self._shielded(self._write(call))
 
+    def _issuer(self, request: Request, parts: tuple[str, ...]) -> Response:
+        """What others need to verify the tokens of accounts."""
+        if parts[0] == "openid":
+            return Response(200, {"Content-Type": "application/jwk-set+json"}, orjson.dumps(self.accounts.keys()))
+        server = f"https://{request.headers.get('host') or 'kubernetes.default.svc'}"
+        return _json(200, self.accounts.configuration(server))
+
     def _metrics(self) -> Response:
         said = traffic.text(self.traffic, watches=len(self._watches), revision=self._store.revision,
                             oldest=self._store.oldest)
         return Response(200, {"Content-Type": traffic.MEDIA_TYPE}, said.encode())
+
+    def recognise(self, tokens: Callable[[str], Identity | None]) -> None:
+        """Know, for reviews, whose tokens the front of the server takes."""
+        self._tokens = tokens
+
+    def _whose(self, token: str, audiences: Sequence[str]) -> tuple[Identity, list[str]] | None:
+        if (who := self._tokens(f"Bearer {token}")) is not None:
+            return who, []
+        return self.accounts.identify(token, audiences)
+
+    def _virtual(self, call: Call) -> Answer:
+        """A kind whose objects are answered and never stored."""
+        if call.verb != "create" or call.place.name:
+            raise failures.method_not_allowed()
+        if call.form.shape is not negotiation.Shape.OBJECT:
+            raise failures.Failure(406, "NotAcceptable", "only the following media types are accepted: "
+                                   "application/json, application/yaml, application/vnd.kubernetes.protobuf")
+        sent, _ = lifecycle.readable(call.kind, call.body().value)
+        said = self._reviews.answer(call.kind, call.who, call.place.namespace, sent, self._clock.now())
+        return _json(201, said)
 
     def _authorize(self, who: Identity, wanted: Attributes) -> None:
         """Raises Failure 403."""
@@ -355,6 +397,9 @@ class ApiServer:
             case "log":
                 pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
                 return await logs.log(pod, call.query, self._node)
+            case "token":
+                asked = call.attachment() if call.request.body.strip() else {}
+                return _json(201, self.accounts.request(place.namespace, place.name, bodies.as_object(asked)))
             case "scale" if call.verb == "get":
                 thing = orjson.loads(call.kind.present(self._resources.get(call.kind, place.namespace, place.name)))
                 return _json(200, parts.scale_of(call.kind, thing))

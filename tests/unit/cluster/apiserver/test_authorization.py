@@ -116,3 +116,20 @@ async def test_a_question_asked_before_costs_microseconds(api: Api) -> None:
         return perf_counter_ns() - began
 
     assert min(took() for _ in range(50)) / 100 < 10_000
+
+
+async def test_applying_to_nothing_takes_the_right_to_create(api: Api) -> None:
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}
+    await api.made(f"{RBAC}/clusterroles", {"metadata": {"name": "r"}, "rules": [rule]})
+    await api.made(f"{RBAC}/clusterrolebindings", {
+        "metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "r"},
+        "subjects": [{"kind": "User", "name": "ann"}]})
+    body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"data":{"a":"b"}}'
+    request = Request("PATCH", f"{MAPS}/m", (("fieldManager", "me"),), {"content-type": "application/apply-patch+yaml"},
+                      body)
+
+    answer = await InProcess(api.server, Identity("ann")).send(request)
+    assert 403 == answer.status
+    assert b"cannot create resource" in answer.body
+    await api.made(MAPS, {"metadata": {"name": "m"}})
+    assert 200 == (await InProcess(api.server, Identity("ann")).send(request)).status

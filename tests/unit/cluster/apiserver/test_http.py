@@ -6,10 +6,11 @@ import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import orjson
 import pytest
-from aiohttp import ClientSession, TCPConnector, WSMsgType, WSServerHandshakeError
+from aiohttp import ClientError, ClientSession, TCPConnector, WSMsgType, WSServerHandshakeError
 from tests.unit.cluster.apiserver.api import MAPS, WHO, Api, config_map, serving
 
 from trainmaster.cluster.apiserver.auth import Authenticator
@@ -202,3 +203,56 @@ async def test_stopping_ends_open_watches(made: keys.Keys) -> None:
             async with asyncio.timeout(5):
                 assert b"" == await answer.content.read()
             await listening.stop()
+
+
+WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+async def test_a_certificate_of_the_cluster_says_who_one_is(site: Site, made: keys.Keys, tmp_path: Path) -> None:
+    files = dict(zip(("client.crt", "client.key"), made.client_certificate("ann", ["a", "b"], datetime.now(UTC)),
+                     strict=True))
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    context = ssl.create_default_context(cadata=made.authority.decode())
+    context.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
+    async with ClientSession(f"https://127.0.0.1:{site.port}", connector=TCPConnector(ssl=context)) as session, \
+            session.post(WHOAMI, json={}) as answer:
+        found = await answer.json()
+
+    assert found["status"]["userInfo"] == {"username": "ann", "groups": ["a", "b", "system:authenticated"]}
+
+
+async def test_a_certificate_of_another_cluster_does_not_get_in(site: Site, tmp_path: Path) -> None:
+    other = keys.ensure(tmp_path, datetime.now(UTC))
+    for name, content in zip(("client.crt", "client.key"),
+                             other.client_certificate("root", ["system:masters"], datetime.now(UTC)), strict=True):
+        (tmp_path / name).write_bytes(content)
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
+    async with ClientSession(f"https://127.0.0.1:{site.port}", connector=TCPConnector(ssl=context)) as session:
+        with pytest.raises(ClientError):
+            await session.get(MAPS)
+
+
+async def test_the_token_of_an_account_says_who_one_is_until_the_account_is_gone(site: Site) -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    await site.api.made(accounts, {"metadata": {"name": "robot"}})
+    token = (await site.api.made(f"{accounts}/robot/token", {}))["status"]["token"]
+    headers = {"Authorization": f"Bearer {token}"}
+
+    async with site.session.post(WHOAMI, json={}, headers=headers) as answer:
+        assert "system:serviceaccount:default:robot" == (await answer.json())["status"]["userInfo"]["username"]
+    async with site.session.get(MAPS, headers=headers) as answer:
+        assert 403 == answer.status
+    await site.api.delete(f"{accounts}/robot")
+    async with site.session.get(MAPS, headers=headers) as answer:
+        assert 401 == answer.status
+
+
+async def test_groups_of_an_impersonation_come_in_several_headers(site: Site) -> None:
+    headers = [*AUTHORIZED.items(), ("Impersonate-User", "ann"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
+    async with site.session.post(WHOAMI, json={}, headers=headers) as answer:
+        found = await answer.json()
+
+    assert ["a", "b", "system:authenticated"] == found["status"]["userInfo"]["groups"]
