@@ -10,14 +10,25 @@ from contextlib import asynccontextmanager
 from fnmatch import fnmatchcase
 from typing import Any
 
-from trainmaster.api.core import EVENTS, PODS, SERVICES
+from trainmaster.api import groups
+from trainmaster.api.core import (
+    AUTOSCALERS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    DEFINITIONS,
+    EVENTS,
+    PODS,
+    SERVICES,
+)
 from trainmaster.api.meta import Object, Resource, being_deleted, name_of, timestamp, uid_of
+from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import MASTERS, Identity, account
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.store import Store
 from trainmaster.frameworks.registry import framework_of
+from trainmaster.gang.dialects import dialect
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import NotFound
 from trainmaster.kube.limits import Limits
@@ -118,6 +129,20 @@ class Stage:
     async def patch(self, **spec: Any) -> None:
         await self.client.patch(resource_of(self.thing), name_of(self.thing), NAMESPACE, {"spec": spec})
 
+    async def phase(self, phase: str) -> None:
+        """The gang scheduler says how far the job's group is, if there is one."""
+        for group in await self.groups():
+            resource, change = GROUPS[group["apiVersion"]], {"status": {"phase": phase}}
+            part = "status" if resource is groups.COSCHEDULING_GROUPS else ""
+            await self.client.patch(resource, name_of(group), NAMESPACE, change, subresource=part)
+
+    async def lose(self, pod: str) -> None:
+        """Somebody deletes a pod."""
+        await self.client.delete(PODS, pod, NAMESPACE)
+
+    async def wait(self, minutes: float) -> None:
+        await self.clock.advance(minutes=minutes)
+
     async def delete(self) -> None:
         await self.client.delete(resource_of(self.thing), name_of(self.thing), NAMESPACE, propagation="Background")
 
@@ -134,6 +159,12 @@ class Stage:
     async def fail(self, pattern: str = "*", code: int = 1, message: str = "") -> None:
         for pod in await self.living(pattern):
             await self._end(pod, "Failed", code, message)
+
+    async def evict(self, pattern: str = "*") -> None:
+        for pod in await self.living(pattern):
+            change = {"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory",
+                                 "containerStatuses": None}}
+            await self.client.patch(PODS, name_of(pod), NAMESPACE, change, subresource="status")
 
     async def _end(self, pod: Object, phase: str, code: int, message: str = "") -> None:
         now = timestamp(self.clock.now())
@@ -162,6 +193,10 @@ class Stage:
     async def services(self) -> list[Object]:
         return sorted((await self.client.list(SERVICES, NAMESPACE)).items, key=name_of)
 
+    async def groups(self) -> list[Object]:
+        spoken = dialect(self.settings.site.gang_scheduler)
+        return [] if spoken is None else (await self.client.list(spoken.resource, NAMESPACE)).items
+
     async def events(self) -> list[Object]:
         return (await self.client.list(EVENTS, NAMESPACE)).items
 
@@ -182,6 +217,8 @@ class Stage:
             "job": plain(await self.job()),
             "pods": [plain(pod) for pod in await self.pods()],
             "services": [plain(service) for service in await self.services()],
+            "groups": [plain(group) for group in await self.groups()],
+            "autoscalers": [plain(scaler) for scaler in (await self.client.list(AUTOSCALERS, NAMESPACE)).items],
         }
 
 
@@ -198,7 +235,7 @@ async def stage(
     await server.start()
     made = Stage(server, clock, settings)
     made.pace = pace
-    await control_plane.install(made.client)
+    await _install(made.client, settings)
     collecting_as = InProcess(server, account("kube-system", "generic-garbage-collector"))
     collector = Collector(Client(collecting_as), clock) if collects else None
     collecting = asyncio.create_task(collector.run()) if collector else None
@@ -213,14 +250,32 @@ async def stage(
         await store.close()
 
 
+async def _install(client: Client, settings: Settings) -> None:
+    """What a cluster has, or, for an operator of few kinds, only what they need: stages are made by the thousand."""
+    if not settings.kinds:
+        await control_plane.install(client)
+        return
+    wanted = [found for found in definitions() if found["spec"]["names"]["kind"] in settings.kinds]
+    spoken = dialect(settings.site.gang_scheduler)
+    if spoken is not None:
+        wanted += [found for found in groups.definitions() if found["spec"]["group"] == spoken.resource.group]
+    for definition in wanted:
+        await client.create(DEFINITIONS, definition)
+    for role in access.roles():
+        await client.create(CLUSTER_ROLES, role)
+    await client.create(CLUSTER_ROLE_BINDINGS, access.binding())
+
+
 def resource_of(thing: Object) -> Resource:
     framework = framework_of(thing["kind"])
     assert framework is not None
     return framework.kind.resource
 
 
+GROUPS = {resource.api_version: resource for resource in (groups.VOLCANO_GROUPS, groups.COSCHEDULING_GROUPS)}
 CHANGING = {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields",
-            "lastTransitionTime", "lastUpdateTime", "startTime", "completionTime", "startedAt", "finishedAt"}
+            "lastReconcileTime", "lastTransitionTime", "lastUpdateTime", "startTime", "completionTime", "startedAt",
+            "finishedAt"}
 
 
 def plain(value: Any) -> Any:
