@@ -161,9 +161,14 @@ class Review:
             return
         view, before = (None if thing is None else self._view(thing) for thing in (new, old))
         wanted = [each for each in self.validating if self._concerned(each, view, before)]
-        found = await asyncio.gather(*(self._verdict(each, view, before, mutating=False) for each in wanted),
-                                     return_exceptions=True)
-        for outcome in found:
+        asking = [self._verdict(each, view, before, mutating=False) for each in wanted]
+        if len(asking) == 1:      # the usual case, and no task for it
+            try:
+                await asking[0]
+            except failures.Failure as failure:
+                raise self._told(failure) from failure
+            return
+        for outcome in await asyncio.gather(*asking, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise self._told(outcome)
 

@@ -87,7 +87,7 @@ class Resources:
         thing, unknown = lifecycle.readable(kind, body)
         warnings = judged(kind, unknown, options)
         apart, review = managers.provided(kind, thing), self._chain.review(kind, asked)
-        if review is not None:
+        if review is not None and review.mutating:
             thing = await self._mutated(review, kind, namespace, thing)
         name = thing["metadata"].get("name") or self._generated(kind, namespace, thing)
         sent = thing["metadata"].pop("managedFields", None)
