@@ -28,6 +28,7 @@ from pathlib import Path
 # The pins: everything this tier compares us with has these versions and no others.
 KUBERNETES = "1.36.3"
 ETCD = "3.6.16"
+TRAINING_OPERATOR = "1.9.4"
 
 EXIT_BUILD_FAILED = 1
 EXIT_NO_GO = 3  # its own code, so that a caller can tell "cannot" from "went wrong"; 2 means wrong arguments
@@ -52,6 +53,12 @@ PROGRAMS = {
         *(
             Program(name, "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/cmd/{name}")
             for name in ("kube-apiserver", "kubectl", "kube-controller-manager")
+        ),
+        Program(
+            f"training-operator-{TRAINING_OPERATOR}",  # its version is not in the name of the folder
+            "github.com/kubeflow/training-operator",
+            TRAINING_OPERATOR,
+            "github.com/kubeflow/training-operator/cmd/training-operator.v1",
         ),
         Program("e2e.test", "k8s.io/kubernetes", KUBERNETES, "k8s.io/kubernetes/test/e2e", is_test=True),
     )

@@ -48,20 +48,25 @@ class Kubectl:
         return [self.program, f"--cache-dir={self.home / 'cache'}", *arguments]
 
     @property
+    def all_fields(self) -> list[str]:
+        """The option without which managed fields are not shown; the old one shows them always."""
+        return [] if self.old else ["--show-managed-fields"]
+
+    @property
     def environment(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "HOME": str(self.home), "KUBECONFIG": str(self.home / "kubeconfig")}
 
-    async def __call__(self, *arguments: str, given: str = "") -> Done:
+    async def __call__(self, *arguments: str, given: str = "", editor: str = "") -> Done:
         process = await asyncio.create_subprocess_exec(
-            *self.command(*arguments), env=self.environment, stdin=asyncio.subprocess.PIPE,
+            *self.command(*arguments), env={**self.environment, "KUBE_EDITOR": editor}, stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
         async with asyncio.timeout(30):
             out, err = await process.communicate(given.encode())
         return Done(process.returncode or 0, out.decode(), err.decode())
 
-    async def output(self, *arguments: str, given: str = "") -> str:
+    async def output(self, *arguments: str, given: str = "", editor: str = "") -> str:
         """Its standard output; the test fails if it did."""
-        done = await self(*arguments, given=given)
+        done = await self(*arguments, given=given, editor=editor)
         assert done.code == 0, f"kubectl {' '.join(arguments)}: {done.err}"
         return done.out
 

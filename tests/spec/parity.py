@@ -98,9 +98,10 @@ def played(names: Sequence[str], place: Place, *, settle: float, parallel: int =
     return {name: json.loads((output / f"{name}.json").read_text()) for name in names}
 
 
-def judged(traces: Mapping[str, Json]) -> dict[str, list[str]]:
-    compare, permitted = _program("compare"), allowed()
-    verdicts = {name: compare.judge(recorded(name), trace, permitted, False) for name, trace in traces.items()}
+def judged(traces: Mapping[str, Json], permitted: Sequence[Object] | None = None) -> dict[str, list[str]]:
+    """Where traces differ from the recordings, but for what is permitted: of our operator, what is `allowed`."""
+    compare, may = _program("compare"), list(allowed() if permitted is None else permitted)
+    verdicts = {name: compare.judge(recorded(name), trace, may, False) for name, trace in traces.items()}
     return {name: verdict.hard for name, verdict in verdicts.items() if verdict.hard}
 
 

@@ -26,6 +26,13 @@ LIST_TYPE, LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 # An object with more faults than this is described well enough by the first ones.
 MOST_FAULTS = 20
 
+# Said beside faults after which a real server does not look at the rules in CEL any more.
+UNCHECKED = Cause(
+    "<nil>", "FieldValueInvalid", "Invalid value: null: some validation rules were not checked because the object was "
+    "invalid; correct the existing errors to complete validation")
+_BLOCKING = frozenset({"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany",
+                       "FieldValueTypeInvalid"})
+
 _COMBINED = ("allOf", "anyOf", "oneOf")
 # Keywords that jsonschema-rs understands as OpenAPI v3 means them (draft 4 in all that matters).
 _PLAIN = ("enum", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength", "minLength", "pattern",
@@ -58,6 +65,7 @@ class StructuralSchema:
         self.document: Object = document if document is not None else {"type": "object", PRESERVE: True}
         self._root = _compiled(self.document)
         self._validator: Any = None
+        self._has_rules = _has_rules(self.document)
 
     def settle(self, thing: Object) -> list[str]:
         """Drop unknown fields and fill in defaults, in place; the paths that were dropped, in order.
@@ -76,10 +84,20 @@ class StructuralSchema:
     def check(self, thing: Object, old: Object | None) -> Iterator[Cause]:
         if self._validator is None:
             self._validator = validator(self.document)
-        if not self._validator.is_valid(thing):
-            yield from _said(self._validator.iter_errors(thing))
+        found = [] if self._validator.is_valid(thing) else list(_said(self._validator.iter_errors(thing)))
+        yield from found
+        if self._has_rules and any(cause.reason in _BLOCKING for cause in found):
+            yield UNCHECKED
         if self._root.ruled:
             yield from _broken(thing, old, self._root, "")
+
+
+def _has_rules(document: Json) -> bool:
+    """Whether there are rules in CEL here or below."""
+    if not isinstance(document, dict):
+        return False
+    inner = [*(document.get("properties") or {}).values(), document.get("items"), document.get("additionalProperties")]
+    return bool(document.get(RULES)) or any(map(_has_rules, inner))
 
 
 def validator(document: Object) -> Any:

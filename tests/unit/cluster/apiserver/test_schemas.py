@@ -215,3 +215,17 @@ def test_a_default_must_fit() -> None:
 ])
 def test_repeats_in_updates(old: Json, new: Json, expected: list[str]) -> None:
     assert expected == [str(cause) for cause in schema(l=SET).check({"spec": {"l": new}}, {"spec": {"l": old}})]
+
+
+@pytest.mark.parametrize(("wrong", "told"), [
+    pytest.param({"a": "many", "q": "x"}, True, id="a value of the wrong type"),
+    pytest.param({"q": "x"}, True, id="a field that is missing"),
+    pytest.param({"a": 0, "q": "x"}, False, id="a number that is too small"),
+])
+def test_faults_that_keep_rules_from_being_checked_say_so(wrong: Object, told: bool) -> None:
+    number = {**NUMBER, "minimum": 1}
+    ruled = StructuralSchema(of(spec={**of(a=number, q=FIXED), "required": ["a"]}))
+    plain = StructuralSchema(of(spec={**of(a=number, q=TEXT), "required": ["a"]}))
+
+    assert told == ("<nil>" in [cause.field for cause in ruled.check({"spec": wrong}, None)])
+    assert "<nil>" not in [cause.field for cause in plain.check({"spec": wrong}, None)]

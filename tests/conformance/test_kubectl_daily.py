@@ -1,0 +1,183 @@
+"""What people type every day, with the kubectl of this machine and an old one.
+
+The rows of a table share one namespace of one server, in their order: a day, not a list of unit tests.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.conformance.conftest import Kubectl
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: 'nginx:1', resources: {requests: {cpu: 10m}}}]}
+"""
+MAPS = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, labels: {team: red}}
+data: {k: v}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, labels: {team: blue}}
+data: {k: w}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A line, what is piped into it, and what must be in its output; `code` 1 for what must be refused."""
+
+    line: str
+    said: str = ""
+    given: str = ""
+    code: int = 0
+
+
+async def lived(kubectl: Kubectl, day: list[Typed]) -> None:
+    for typed in day:
+        done = await kubectl(*typed.line.split(), given=typed.given)
+        told = f"{done.out}{done.err}"
+        assert (typed.code, True) == (done.code, bool(re.search(typed.said, told, re.DOTALL))), (
+            f"kubectl {typed.line} ended with {done.code}:\n{told}")
+
+
+@pytest.mark.parametrize("day", [
+    pytest.param([
+        Typed("create -f -", "configmap/a created", MAPS),
+        Typed("get cm -o name", "configmap/a\nconfigmap/b"),
+        Typed("get cm a -o go-template={{.data.k}}", "^v$"),
+        Typed("get cm -o custom-columns=N:.metadata.name,K:.data.k --no-headers", r"a\s+v\nb\s+w"),
+        Typed("get cm -o jsonpath={.items[*].data.k}", "^v w$"),
+        Typed("get cm --show-labels", "team=red"),
+        Typed("get cm -L team", r"TEAM\na\s.*red"),
+        Typed("get cm --sort-by={.data.k} --no-headers", r"^a\s.*b\s"),
+        Typed("get cm --field-selector=metadata.name=b -o name", "^configmap/b\n$"),
+        Typed("get cm -l team!=red,team -o name", "^configmap/b\n$"),
+        Typed("get cm nothing --ignore-not-found", "^$"),
+        Typed("get cm/a cm/b -o name", "configmap/a\nconfigmap/b"),
+        Typed("get cm,secrets -A", "kube-system|configmap/a"),
+        Typed("get --raw /api/v1/namespaces/default/configmaps/a", '"k":"v"'),
+        Typed("describe cm a", r"Name:\s+a\n.*Data\n====\nk:"),
+        Typed("get nothings", "the server doesn't have a resource type", code=1),
+    ], id="looking"),
+    pytest.param([
+        Typed("apply -f -", "deployment.apps/web created", DEPLOYMENT),
+        Typed("apply -f -", "unchanged", DEPLOYMENT),
+        Typed("diff -f -", r"\+\s+replicas: 3", DEPLOYMENT.replace("replicas: 2", "replicas: 3"), 1),
+        Typed("apply -f - --dry-run=server", "configured", DEPLOYMENT.replace("replicas: 2", "replicas: 3")),
+        Typed("apply view-last-applied deployment web", "replicas: 2"),
+        Typed("scale deployment web --replicas=4", "scaled"),
+        Typed("scale deployment web --current-replicas=9 --replicas=1", "Expected replicas to be 9, was 4", code=1),
+        Typed("set image deployment/web web=nginx:2", "image updated"),
+        Typed("set env deployment/web A=b", "env updated"),
+        Typed("set resources deployment/web --limits=cpu=1", "resource requirements updated"),
+        Typed("rollout restart deployment/web", "restarted"),
+        Typed("rollout pause deployment/web", "paused"),
+        Typed("rollout resume deployment/web", "resumed"),
+        Typed("get deployment web -o jsonpath={.spec.replicas}{.spec.template.spec.containers[0].image}", "^4nginx:2$"),
+        Typed("get deploy", r"NAME\s+READY\s+UP-TO-DATE\s+AVAILABLE\s+AGE\nweb\s+0/4"),
+        Typed("describe deployment web", r"Replicas:\s+4 desired"),
+        Typed("expose deployment web --port=80", "service/web exposed"),
+        Typed("autoscale deployment web --max=5", "autoscaled"),
+        Typed("get hpa web", "Deployment/web"),
+        Typed("delete deployment,service,hpa web", 'deployment.apps "web" deleted'),
+    ], id="running something"),
+    pytest.param([
+        Typed("create -f -", "created", MAPS),
+        Typed("label cm a team=green", "overwrite is false", code=1),
+        Typed("label cm a team=green --overwrite", "labeled"),
+        Typed("label cm --all seen=yes", "configmap/b labeled"),
+        Typed("label cm a seen-", "label"),
+        Typed("annotate cm a note=x", "annotated"),
+        Typed("annotate cm a note-", "annotated"),
+        Typed("patch cm a -p {\"data\":{\"k\":\"new\"}}", "patched"),
+        Typed("patch cm a --type=json -p [{\"op\":\"test\",\"path\":\"/data/k\",\"value\":\"old\"}]", code=1),
+        Typed("replace -f -", "configmap/a replaced", MAPS.partition("---")[0]),
+        Typed("replace --force -f -", "configmap/b replaced", MAPS.partition("---")[2]),
+        Typed("get cm a -o jsonpath={.metadata.labels}", '^{"team":"red"}$'),
+        Typed("wait --for=condition=Ready cm/a --timeout=1s", "timed out", code=1),
+    ], id="changing things"),
+    pytest.param([
+        Typed("create deployment d --image=busybox", "deployment.apps/d created"),
+        Typed("create job j --image=busybox", "job.batch/j created"),
+        Typed("create cronjob c --image=busybox --schedule=*/5", "", code=1),
+        Typed("create quota q --hard=pods=5", "resourcequota/q created"),
+        Typed("create role r --verb=get --resource=pods", "role.rbac.authorization.k8s.io/r created"),
+        Typed("create rolebinding rb --role=r --user=u", "rolebinding.rbac.authorization.k8s.io/rb created"),
+        Typed("create clusterrole cr --verb=get --resource=pods", "clusterrole.rbac.authorization.k8s.io/cr created"),
+        Typed("create priorityclass p --value=7", "priorityclass.scheduling.k8s.io/p created"),
+        Typed("create service nodeport np --tcp=80", "service/np created"),
+        Typed("create secret docker-registry reg --docker-server=x --docker-username=u --docker-password=p", "created"),
+        Typed("create configmap dry --dry-run=server", "dry run"),
+        Typed("get cm dry", "not found", code=1),
+        Typed("run p --image=busybox --restart=Never", "pod/p created"),
+        Typed("get quota,role,rolebinding,job,deploy,pod -o name", "resourcequota/q"),
+    ], id="making things by kind"),
+    pytest.param([
+        Typed("create -f -", "created", MAPS),
+        Typed("delete cm -l team=red", 'configmap "a" deleted'),
+        Typed("delete cm nothing --ignore-not-found", "^$"),
+        Typed("delete cm b --dry-run=server", "deleted"),
+        Typed("delete cm/b", 'configmap "b" deleted'),
+        Typed("create -f -", "created", MAPS),
+        Typed("delete -f -", 'configmap "b" deleted', MAPS),
+        Typed("create -f -", "created", MAPS),
+        Typed("delete cm a --cascade=orphan --wait=false", 'configmap "a" deleted'),
+        Typed("delete cm --field-selector=metadata.name=b", 'configmap "b" deleted'),
+        Typed("create namespace gone", "created"),
+        Typed("run p --image=busybox -n gone", "created"),
+        Typed("delete pod p --now -n gone", "deleted"),
+        Typed("delete pods --all -n gone", "No resources found"),
+    ], id="taking things away"),
+    pytest.param([
+        Typed("api-resources --api-group=apps -o name", "deployments.apps"),
+        Typed("api-resources --namespaced=false", r"namespaces\s+ns\s+v1\s+false\s+Namespace"),
+        Typed("api-versions", "apps/v1\n"),
+        Typed("cluster-info", "is running at"),
+        Typed("version", "Server Version"),
+        Typed("explain deployment.spec.strategy --recursive", "rollingUpdate"),
+        Typed("explain pod.metadata", "Standard|metadata"),
+        Typed("explain nothing", "", code=1),
+        Typed("get events", "No resources found|LAST SEEN"),
+    ], id="asking about the server"),
+])
+async def test_a_day(kubectl: Kubectl, day: list[Typed]) -> None:
+    await lived(kubectl, day)
+
+
+async def test_edit_with_an_editor(kubectl: Kubectl, tmp_path: Path) -> None:
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i "s/k: v/k: edited/" "$1"\n')
+    editor.chmod(0o755)
+    await kubectl.output("create", "-f", "-", given=MAPS)
+    said = await kubectl.output("edit", "cm", "a", editor=str(editor))
+
+    assert "configmap/a edited\n" == said
+    assert {"k": "edited"} == json.loads(await kubectl.output("get", "cm", "a", "-o", "json"))["data"]
+
+
+async def test_apply_on_the_server_side(kubectl: Kubectl) -> None:
+    first, wanted = MAPS.partition("---")[0], "serverside-applied"
+    assert f"configmap/a {wanted}\n" == await kubectl.output("apply", "--server-side", "-f", "-", given=first)
+    taking, changed = ("apply", "--server-side", "--field-manager=other", "-f", "-"), first.replace("k: v", "k: x")
+    other = await kubectl(*taking, given=changed)
+    assert 1 == other.code
+    assert "conflict" in other.err
+    forced = await kubectl.output(*taking, "--force-conflicts", given=changed)
+    assert f"configmap/a {wanted}\n" == forced
+    owners = yaml.safe_load(await kubectl.output("get", "cm", "a", "-o", "yaml", *kubectl.all_fields))
+
+    assert {"kubectl", "other"} == {each["manager"] for each in owners["metadata"]["managedFields"]}
