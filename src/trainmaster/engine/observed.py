@@ -84,12 +84,14 @@ def observe(
     pods: Iterable[Pod],
     services: Iterable[Service],
     companions: Mapping[Resource, Object] | None = None,
+    priorities: Mapping[str, int] | None = None,
 ) -> Observed:
     """The job's own children among the given ones, and what has the names of its companions."""
     return Observed(
         {(pod.role, pod.index): pod for pod in sorted(pods, key=_place) if is_ours(pod, job)},
         {(found.role, found.index): found for found in sorted(services, key=_place) if is_ours(found, job)},
         companions or {},
+        priorities or {},
     )
 
 

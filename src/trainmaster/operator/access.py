@@ -1,40 +1,23 @@
 """What the operator must be allowed to do, and what people get who may edit or view a namespace. Pure.
 
-One table for every cluster: the embedded one makes these objects at its start, and an installation on another cluster
-applies the same. Every rule is used and none is missing: a test plays the operator's life under them.
+The rules of the operator are those of `rights`, on every cluster; the embedded one makes these objects at its start.
 """
 
 from collections.abc import Iterable, Sequence
 
-from trainmaster.api.groups import COSCHEDULING_GROUPS, KUBE_BATCH_GROUPS, T9K_GROUPS, VOLCANO_GROUPS
 from trainmaster.api.meta import Object
 from trainmaster.frameworks.registry import FRAMEWORKS
+from trainmaster.operator import rights
 
 GROUP = "rbac.authorization.k8s.io"
-NAMESPACE, ACCOUNT = "kubeflow", "training-operator"
+NAMESPACE, ACCOUNT = rights.NAMESPACE, rights.ACCOUNT
 ROLE = "trainmaster-operator"
 _AGGREGATE = f"{GROUP}/aggregate-to-"
 
 
 def rules() -> list[Object]:
-    """The rules of the operator."""
-    found = [
-        _rule("", ("pods", "services"), ("list", "watch", "get", "create", "delete")),
-        _rule("", ("events",), ("create", "patch")),
-        _rule("coordination.k8s.io", ("leases",), ("get", "create", "update")),
-    ]
-    companions = {each for framework in FRAMEWORKS for each in framework.companion_resources}
-    companions |= {VOLCANO_GROUPS, KUBE_BATCH_GROUPS, COSCHEDULING_GROUPS, T9K_GROUPS}
-    found += [
-        _rule(resource.group, (resource.plural,), ("list", "watch", "get", "create", "patch", "delete"))
-        for resource in sorted(companions, key=lambda each: (each.group, each.plural))
-    ]
-    for group, plurals in _kinds():
-        found += [
-            _rule(group, plurals, ("list", "watch", "get", "patch", "delete")),
-            _rule(group, [f"{plural}/status" for plural in plurals], ("update",)),
-        ]
-    return found
+    """The rules of the operator, without those of a webhook: the embedded server asks `door` itself."""
+    return rights.rules(right for right in (*rights.RIGHTS, *rights.OWN_RIGHTS) if not right.for_webhook)
 
 
 def roles() -> list[Object]:

@@ -125,18 +125,26 @@ class Hands:
                 case CreateCompanion():
                     verb = "creat"
                     await beside.create(action)
+                    self._count("created", action.resource)
                 case UpdateCompanion():
                     verb = "updat"
                     await beside.update(action, namespace)
                 case DeleteCompanion():
                     verb = "delet"
                     await beside.delete(action, namespace, tell)
+                    self._count("deleted", action.resource)
         except NotFound as gone:
+            if verb == "creat" and (gone.status.get("details") or {}).get("kind") != "namespaces":
+                await self._failed(f"FailedCreate{kind}", f"Error creating: {_no_such(action.resource)}", job, gone)
             return None if verb == "delet" else gone
         except KubeError as problem:
             await self._failed(f"Failed{verb.capitalize()}e{kind}", f"Error {verb}ing: {problem}", job, problem)
             return problem
         return None
+
+    def _count(self, done: str, resource: Resource) -> None:
+        if resource.kind == "PodGroup":
+            self._metrics.count(f"{done}_pod_groups_total")
 
     async def _create(self, resource: Resource, manifest: Object, job: Object) -> KubeError | None:
         recent = self._children.recent_pods if resource is PODS else self._children.recent_services
@@ -213,3 +221,10 @@ def _never(failure: KubeError | None, pod: str) -> KubeError | None:
     refused = Refused(failure.code, failure.reason, str(failure), failure.status)
     refused.pod = pod
     return refused
+
+
+def _no_such(resource: Resource) -> str:
+    return (
+        f"the cluster has no {resource.kind} of {resource.api_version}. Install what defines it"
+        + (", or start the operator with another --gang-scheduler-name" if resource.kind == "PodGroup" else "")
+    )

@@ -6,6 +6,7 @@ ours, so all of a namespace are watched; there is one for a job at most.
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from trainmaster.api.core import PRIORITY_CLASSES
 from trainmaster.api.meta import Object, Resource, controller_of, name_of, namespace_of, uid_of
 from trainmaster.engine.actions import CreateCompanion, DeleteCompanion, Event, UpdateCompanion
 from trainmaster.engine.companions import looked_for
@@ -37,6 +38,11 @@ class Companions:
                 there = recent.over([] if shown is None else [recent.newest(shown)], job.uid)
                 found.update((resource, thing) for thing in there if name_of(thing) == name)
         return found
+
+    def priorities(self) -> dict[str, int]:
+        """What priority classes are worth (B-13), as far as we are shown them; without rights, none."""
+        shown = self._informers.get(PRIORITY_CLASSES)
+        return {name_of(found): int(found.get("value") or 0) for found in shown.copy} if shown is not None else {}
 
     async def create(self, action: CreateCompanion) -> None:
         """Make it. One that has the name already will be shown to us and judged then."""

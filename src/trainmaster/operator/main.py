@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from trainmaster.api.core import PODS, SERVICES
+from trainmaster.api.core import PODS, PRIORITY_CLASSES, SERVICES
 from trainmaster.api.meta import Key, Object, Resource, controller_of, key_of, metadata, name_of, namespace_of
 from trainmaster.engine.observed import OPERATOR_NAME
 from trainmaster.frameworks.framework import Framework
@@ -96,8 +96,11 @@ def _beside(
     """What is watched of the objects beside pods. Nobody waits for it: old clusters do not have all of these kinds."""
     resources = [resource for framework in frameworks for resource in framework.companion_resources]
     spoken = dialect(settings.site.gang_scheduler)
-    resources += [] if spoken is None else [spoken.resource]
-    return {each: Informer(client, each, clock=clock, namespace=settings.namespace) for each in resources}
+    resources += [] if spoken is None else [spoken.resource, PRIORITY_CLASSES]
+    return {
+        each: Informer(client, each, clock=clock, namespace=settings.namespace if each.namespaced else "")
+        for each in resources
+    }
 
 
 def _show(

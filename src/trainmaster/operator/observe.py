@@ -42,6 +42,7 @@ class Children:
             [self._pod(pod, container) for pod in pods],
             [read_service(found) for found in services],
             self.companions.of(job),
+            self.companions.priorities(),
         )
 
     def _pod(self, raw: Object, container: str) -> Pod:

@@ -14,7 +14,16 @@ from typing import Final
 
 import yaml
 
-from trainmaster.api.core import AUTOSCALERS, EVENTS, LEASES, PODS, SECRETS, SERVICES, VALIDATING_WEBHOOKS
+from trainmaster.api.core import (
+    AUTOSCALERS,
+    EVENTS,
+    LEASES,
+    PODS,
+    PRIORITY_CLASSES,
+    SECRETS,
+    SERVICES,
+    VALIDATING_WEBHOOKS,
+)
 from trainmaster.api.groups import COSCHEDULING_GROUPS, KUBE_BATCH_GROUPS, T9K_GROUPS, VOLCANO_GROUPS
 from trainmaster.api.meta import Object, Resource
 from trainmaster.frameworks.registry import FRAMEWORKS
@@ -39,6 +48,10 @@ class Right:
     when: str = ALWAYS
     names: tuple[str, ...] = ()     # of single objects; all if empty
 
+    @property
+    def for_webhook(self) -> bool:
+        return self.why.startswith("operator.webhook")
+
 
 RIGHTS: Final = (
     Right(JOBS, ("list", "watch"), "runtime.informer: what there is to do"),
@@ -56,6 +69,7 @@ RIGHTS: Final = (
     Right((AUTOSCALERS,), ("list", "watch", "create", "delete", "patch"), "operator.companions: elastic PyTorchJobs"),
     Right((AUTOSCALERS,), ("get",), "operator.companions: whose name it is", when=COLLISION),
     Right(GROUPS, ("list", "watch", "create", "delete", "patch"), "operator.companions: gangs"),
+    Right((PRIORITY_CLASSES,), ("list", "watch"), "operator.companions: whose resources a gang needs first"),
     Right(GROUPS, ("get",), "operator.companions: whose name it is", when=COLLISION),
     Right((VALIDATING_WEBHOOKS,), ("get", "list", "watch", "update"),
           "operator.webhook: our authority in its configuration", names=(door.NAME,)),
@@ -93,11 +107,11 @@ def granted(rights: Iterable[Right] = (*RIGHTS, *OWN_RIGHTS)) -> Iterator[tuple[
 def _role(kind: str, name: str, namespace: str, rights: Iterable[Right]) -> Object:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": _about(name, namespace),
-        "rules": _rules(rights),
+        "rules": rules(rights),
     }
 
 
-def _rules(rights: Iterable[Right]) -> list[Object]:
+def rules(rights: Iterable[Right]) -> list[Object]:
     """One rule for all plurals of a group that have the same verbs."""
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
     for group, plural, verb, right in granted(rights):

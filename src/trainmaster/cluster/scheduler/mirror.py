@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from trainmaster.api.core import NODES, PODS
+from trainmaster.api.core import NODES, PODS, PRIORITY_CLASSES
 from trainmaster.api.meta import Object, Resource, name_of, uid_of
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.dialects import Dialect
@@ -17,7 +17,6 @@ from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 
-PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 Take = Callable[[Object | None, Object | None], None]
 
 
