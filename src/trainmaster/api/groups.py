@@ -15,6 +15,9 @@ COSCHEDULING_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "
 T9K_GROUPS = Resource("scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup")
 T9K_QUEUES = Resource("scheduler.tensorstack.dev", "v1beta1", "queues", "Queue")
 
+GROUPS = (VOLCANO_GROUPS, KUBE_BATCH_GROUPS, COSCHEDULING_GROUPS, T9K_GROUPS)
+WHY = "trainmaster.dev/why-waiting"      # annotation of a group: why it waits, as JSON; `why` is a sentence
+
 _KEEP = {"x-kubernetes-preserve-unknown-fields": True}
 _TEXT: Object = {"type": "string"}
 _COUNT: Object = {"type": "integer", "format": "int32", "minimum": 0}

@@ -14,6 +14,7 @@ COMMANDS = {
     "status": ("trainmaster.cli.status", "What is up, what runs, what waits."),
     "run": ("trainmaster.cli.run", "Run manifests and follow the job to its end."),
     "validate": ("trainmaster.cli.validate", "What is wrong with a manifest, without a cluster."),
+    "explain": ("trainmaster.cli.explain", "Why a job waits, or why it failed."),
     "crds": ("trainmaster.cli.crds", "Print the custom resource definitions."),
     "images": ("trainmaster.cli.images", "What image names mean on this machine."),
     "doctor": ("trainmaster.cli.doctor", "What this machine lacks to run pods, and how to get it."),

@@ -5,15 +5,17 @@ resume, and a log goes on after the last line that was seen.
 """
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from trainmaster.api import groups
 from trainmaster.api.core import EVENTS, PODS
-from trainmaster.api.meta import Key, Object, Resource, name_of, uid_of
+from trainmaster.api.meta import Key, Object, Resource, metadata, name_of, uid_of
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import ApiError, Unreachable
+from trainmaster.kube.errors import ApiError, KubeError, Unreachable
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.sdk.replicas import JOB_NAME, Attempt, Replica, attempts_of, replica_of
@@ -79,6 +81,7 @@ class _Follower:
         self._tails: dict[str, deque[str]] = {}                  # by pod UID
         self._logs: dict[Attempt, asyncio.Task[None]] = {}
         self._told_events: set[tuple[str, str]] = set()
+        self._asking: list[asyncio.Task[None]] = []
         self._job.on_change(self._job_changed)
         self._pods.on_change(self._pod_changed)
         self._events.on_change(self._event_changed)
@@ -96,7 +99,7 @@ class _Follower:
                 await asyncio.wait(reading, timeout=LINGER)
             return self._outcome(job)
         finally:
-            tasks = [*watching, *self._logs.values()]
+            tasks = [*watching, *self._logs.values(), *self._asking]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -125,7 +128,12 @@ class _Follower:
                 self._logs[attempt] = asyncio.create_task(self._read(attempt, replica.name))
 
     def _event_changed(self, _before: Object | None, after: Object | None) -> None:
-        if after is None or (after.get("type") != "Warning" and after.get("reason") not in TOLD_REASONS):
+        if after is None:
+            return
+        if _about_group(after, self._key.name):
+            self._asking.append(asyncio.create_task(self._why_waiting(after["involvedObject"])))
+            return
+        if after.get("type") != "Warning" and after.get("reason") not in TOLD_REASONS:
             return
         about = after.get("involvedObject", {}).get("uid", "")
         name = "the job" if about == self._uid else self._replicas[about].name if about in self._replicas else ""
@@ -134,6 +142,18 @@ class _Follower:
         if name and told not in self._told_events:
             self._told_events.add(told)
             self._view.note(f"{name}: {message}")
+
+    async def _why_waiting(self, about: Object) -> None:
+        """The scheduler said something about the group: what it wrote on it is said in plain words, each time once."""
+        resource = next((known for known in groups.GROUPS if known.api_version == about.get("apiVersion")), None)
+        try:
+            group = await self._client.get(resource, about["name"], self._key.namespace) if resource else {}
+            why = str(json.loads(metadata(group).get("annotations", {})[groups.WHY])["why"])
+        except (KubeError, ValueError, KeyError):
+            return      # gone, or it no longer waits
+        if ("waiting", why) not in self._told_events:
+            self._told_events.add(("waiting", why))
+            self._view.note(f"the job waits: {why}")
 
     async def _read(self, attempt: Attempt, name: str) -> None:
         tail = self._tails.setdefault(attempt.uid, deque(maxlen=TAIL))
@@ -178,6 +198,11 @@ class _Follower:
         ]
         left = sorted(replica.pod for replica in self._replicas.values() if not replica.ended)
         return Outcome(ending["type"] == "Succeeded", ending.get("message", ""), tuple(failures), tuple(left))
+
+
+def _about_group(event: Object, job: str) -> bool:
+    about = event.get("involvedObject", {})
+    return about.get("kind") == "PodGroup" and about.get("name") == job and event.get("reason") == "Unschedulable"
 
 
 def _ending(job: Object) -> Object | None:

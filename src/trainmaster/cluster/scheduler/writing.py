@@ -9,12 +9,11 @@ from typing import Any
 
 import orjson
 
+from trainmaster.api.groups import WHY
 from trainmaster.api.meta import Json, Object, metadata, timestamp
 from trainmaster.cluster.scheduler.amounts import Amounts, shown
 from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH, T9K, Dialect
 from trainmaster.cluster.scheduler.settings import Condition, Verdict
-
-WHY = "trainmaster.dev/why-waiting"
 
 
 def status_patch(verdict: Verdict, dialect: Dialect, now: datetime, decision: str) -> Object | None:

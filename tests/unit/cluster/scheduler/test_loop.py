@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 from trainmaster.api import groups
 from trainmaster.api.core import DEFINITIONS, EVENTS, NODES, PODS
+from trainmaster.api.groups import WHY
 from trainmaster.api.meta import Object
 from trainmaster.cluster.scheduler import loop
-from trainmaster.cluster.scheduler.writing import WHY
 from trainmaster.kube.client import Client
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import Cluster, embedded
