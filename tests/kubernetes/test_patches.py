@@ -8,15 +8,19 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from urllib.parse import parse_qsl
 
 import orjson
 import pytest
+import yaml
+from tests.kubernetes import clusters
 from tests.kubernetes.control_plane import ControlPlane
 from tests.unit.cluster.apiserver import patch_cases
 from tests.unit.cluster.apiserver.patch_cases import Case, Send, Step
 
-from trainmaster.api.meta import Object
+from trainmaster.api.meta import Object, name_of, namespace_of
+from trainmaster.cluster.apiserver import builtin
 from trainmaster.kube.kubeconfig import load, transport
 from trainmaster.kube.transport import Request, Transport
 
@@ -78,3 +82,46 @@ async def test_the_record_is_what_the_real_server_answers(cases: Sequence[Case],
     expected = patch_cases.recorded()
 
     assert {case.number: expected[case.number] for case in cases} == found
+
+
+MINIMAL: list[Object] = list(yaml.safe_load_all(Path(__file__).with_name("minimal.yaml").read_text()))
+WRITERS = ("ann", "bob", "cy")
+
+
+def shared(thing: Object) -> list[Step]:
+    """Ann applies an object, Bob a label of it, Cy changes that and Ann wants only it."""
+    found = (each.resource for each in builtin.served()[thing["apiVersion"]] if each.resource.kind == thing["kind"])
+    resource, name = next(found), f"{name_of(thing)}-shared"
+    path = resource.path((namespace_of(thing) or "default") if resource.namespaced else "", name)
+    whole = {**thing, "metadata": {**thing["metadata"], "name": name}}
+    label = {"apiVersion": thing["apiVersion"], "kind": thing["kind"], "metadata": {"name": name, "labels": {"n": "1"}}}
+    change = {"metadata": {"labels": {"n": "2", "x": "1"}}}
+    return [Step("PATCH", path, "fieldManager=ann", patch_cases.APPLY, whole),
+            Step("PATCH", path, "fieldManager=bob", patch_cases.APPLY, label),
+            Step("PATCH", path, "fieldManager=cy", patch_cases.MERGE, change),
+            Step("PATCH", path, "fieldManager=ann", patch_cases.APPLY, label)]
+
+
+@pytest.mark.parametrize("thing", [
+    pytest.param(thing, id=f"{thing['apiVersion']} {thing['kind']} {name_of(thing)}") for thing in MINIMAL
+    if thing["kind"] != "CustomResourceDefinition" and namespace_of(thing) in {"", "default"}])
+async def test_objects_of_every_kind_are_owned_alike(
+        thing: Object, control_plane: ControlPlane, embedded_server: clusters.Cluster) -> None:
+    told = []
+    for path in (control_plane.kubeconfig(), embedded_server.kubeconfig):
+        carrier = transport(load(path))
+        try:
+            told.append([await owned(sender(carrier), step) for step in shared(thing)])
+        finally:
+            await carrier.close()
+
+    assert told[0] == told[1]
+
+
+async def owned(send: Send, step: Step) -> list[object]:
+    """The code, and the entries of those who write here; on the embedded server, controllers may write too."""
+    code, answer = await send(step)
+    if code >= 300:
+        return [code]
+    entries = patch_cases.comparable(answer)["metadata"]["managedFields"]
+    return [code, [entry for entry in entries if entry["manager"] in WRITERS]]

@@ -214,9 +214,9 @@ class Kind:
 
     def converted(self, thing: Object, other: "Kind") -> Object:
         """An object of this kind as one of the same kind in another version; `thing` stays as it is."""
-        if self.view is None and other.view is None:
+        if other is self or (self.view is None and other.view is None):
             return thing
-        found: Object = orjson.loads(orjson.dumps(thing))
+        found: Object = {"metadata": {}, **orjson.loads(orjson.dumps(thing))}
         if self.view is not None:
             found = self.view.inward(found)
         return found if other.view is None else other.view.outward(found)

@@ -34,6 +34,8 @@ UNCONDITIONAL = Cause("metadata.resourceVersion", "FieldValueInvalid",
                       "Invalid value: 0: must be specified for an update")
 # Writes that can be a new generation; the others carry out what was decided before, such as a binding.
 _COUNTED = frozenset({"", "scale"})
+# Of two kinds it counts a part of the metadata too: the one that is passed on to what they make.
+_COUNTED_METADATA = {"deployments": "annotations", "endpointslices": "labels"}
 # No longer written by anyone: what a client sends here is not looked at.
 _DROPPED = "selfLink"
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
@@ -232,7 +234,9 @@ def _merged(kind: Kind, old: Object, new: Object, part: str) -> Object:
 def _spec_of(kind: Kind, thing: Object) -> Object:
     """What the generation counts."""
     apart = {"metadata", "status"} if kind.status else {"metadata"}
-    return {field: value for field, value in thing.items() if field not in apart}
+    found = {field: value for field, value in thing.items() if field not in apart}
+    more = None if kind.custom else _COUNTED_METADATA.get(kind.resource.plural)
+    return found if more is None else {**found, "metadata": thing["metadata"].get(more)}
 
 
 def _finalizers(found: list[str], propagation: str) -> list[str]:

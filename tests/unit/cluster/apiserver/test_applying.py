@@ -186,3 +186,24 @@ async def test_who_may_only_patch_cannot_create_by_applying(api: Api) -> None:
         'configmaps "m" is forbidden: User "ann" cannot create resource "configmaps" in API group "" in the namespace '
         '"default"')
     assert (403, 200) == (refused.status, (await ann.send(asked)).status)
+
+
+async def test_a_scaler_is_applied_through_its_older_version(api: Api) -> None:
+    """Owners are kept by version; what is stored is the newer one."""
+    path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers/h"
+    scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 3}}
+    label = {**scaler, "metadata": {"name": "h", "labels": {"a": "b"}}}
+    await apply(api, label, path=path)
+    found = await apply(api, scaler, path=path)
+
+    assert (200, None) == (found.code, found.json["metadata"].get("labels"))
+    assert owners(found.json) == {"me Apply": {"f:spec": {"f:maxReplicas": {}, "f:scaleTargetRef": {}}}}
+
+
+async def test_the_annotations_of_a_deployment_count_as_a_generation(api: Api) -> None:
+    await apply(api, deployment(), path=DEPLOYMENT)
+    noted = await api.patch(DEPLOYMENT, {"metadata": {"annotations": {"a": "b"}}})
+    labelled = await api.patch(DEPLOYMENT, {"metadata": {"labels": {"a": "b"}}})
+
+    assert (2, 2) == (noted.json["metadata"]["generation"], labelled.json["metadata"]["generation"])

@@ -138,7 +138,7 @@ class Deployments:
             if revisions.annotations_of(deployment).get(revisions.REVISION) != number:
                 change = {"metadata": {"annotations": {revisions.REVISION: number}}}
                 deployment = await self._client.patch(
-                    DEPLOYMENTS, name_of(deployment), namespace_of(deployment), change)
+                    DEPLOYMENTS, name_of(deployment), namespace_of(deployment), change, subresource="status")
                 self.followed.written(deployment)
         if status != (deployment.get("status") or {}):
             told = {**deployment, "status": status}
