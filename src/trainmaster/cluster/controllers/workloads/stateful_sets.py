@@ -20,10 +20,10 @@ STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _WORDS = Words(
-    created="create Pod {name} in StatefulSet {owner} successful",
-    refused="create Pod {name} in StatefulSet {owner} failed error: {problem}",
-    deleted="delete Pod {name} in StatefulSet {owner} successful",
-    stayed="delete Pod {name} in StatefulSet {owner} failed error: {problem}",
+    created="Create Pod {name} in StatefulSet {owner} successful",
+    refused="Create Pod {name} in StatefulSet {owner} failed error: {problem}",
+    deleted="Delete Pod {name} in StatefulSet {owner} successful",
+    stayed="Delete Pod {name} in StatefulSet {owner} failed error: {problem}",
 )
 
 
@@ -80,7 +80,7 @@ class StatefulSets:
                 continue      # of the pod that was here before
             except KubeError as problem:
                 whose = f"Pod {name_of(owner)}-{number} in StatefulSet {name_of(owner)}"
-                said = f"create Claim {name_of(wanted)} for {whose} failed error: {problem}"
+                said = f"Create Claim {name_of(wanted)} for {whose} failed error: {problem}"
                 await self._hands.tell(owner, "Warning", "FailedCreate", said)
                 return problem
         template = revision["data"]["spec"]["template"]

@@ -57,8 +57,8 @@ async def test_pods_come_one_by_one_and_go_from_the_last() -> None:
         assert ["web-0"] == await names(it)
         assert ("web-0", "svc", "0") == (pod["spec"]["hostname"], pod["spec"]["subdomain"],
                                          pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"])
-        assert {"create Pod web-0 in StatefulSet web successful",
-                "delete Pod web-2 in StatefulSet web successful"} <= events
+        assert {"Create Pod web-0 in StatefulSet web successful",
+                "Delete Pod web-2 in StatefulSet web successful"} <= events
 
 
 async def test_in_parallel_nobody_waits() -> None:
