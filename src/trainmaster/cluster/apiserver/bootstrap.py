@@ -7,15 +7,15 @@ missing is made, and what lost rules or subjects gets them back; what somebody a
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 
 import orjson
 
-from trainmaster.api import labels
 from trainmaster.api.meta import Object, timestamp
+from trainmaster.api.roles import gathered
 from trainmaster.cluster.apiserver import failures, own_roles, rbac
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.kind import Kind
@@ -42,18 +42,6 @@ def shipped() -> dict[str, list[Object]]:
         for role in found["clusterroles"]:
             if role.get("aggregationRule"):
                 role["rules"] = gathered(role, found["clusterroles"])
-    return found
-
-
-def gathered(role: Object, roles: Iterable[Object]) -> list[Object]:
-    """The rules of all roles that one selects, each once."""
-    found: list[Object] = []
-    ordered = sorted(roles, key=lambda each: str(each["metadata"]["name"]))
-    for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
-        for each in ordered:
-            if each["metadata"]["name"] != role["metadata"]["name"] \
-                    and labels.holds(selector, each["metadata"].get("labels") or {}):
-                found.extend(rule for rule in each.get("rules") or () if rule not in found)
     return found
 
 

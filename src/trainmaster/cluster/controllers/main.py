@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
-from trainmaster.cluster.controllers import announce, endpoints, everywhere, expiry, namespaces, quotas
+from trainmaster.cluster.controllers import aggregation, announce, endpoints, everywhere, expiry, namespaces, quotas
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.controllers.inventory import Inventory
@@ -39,6 +39,7 @@ async def run(
         "kinds": kinds.run,
         "garbage-collector, namespaces, quotas, workloads": lambda: _over_everything(client_of, clock, kinds),
         "everywhere": lambda: everywhere.run(client_of("everywhere"), clock, authority),
+        "role-aggregation": lambda: aggregation.run(client_of("clusterrole-aggregation-controller"), clock),
         "event-expiry": lambda: expiry.run(client_of("event-expiry"), clock),
         "endpoints": lambda: endpoints.run(client_of("endpoints"), clock, kinds),
     }
