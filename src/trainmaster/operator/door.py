@@ -3,10 +3,15 @@
 On a real cluster the API server asks the operator's webhook (`webhook`), on the embedded one it calls `judged` in its
 own process; names, paths and words are those of kubeflow's training-operator, so that its configuration fits ours and
 whoever greps for a refusal finds it. A job that got in another way is still judged by the controller.
+
+    python -m trainmaster.operator.door > deploy/operator/webhook.yaml
 """
 
 import base64
+import sys
 from typing import Final
+
+import yaml
 
 from trainmaster.api.kubeflow_v1 import KINDS, JobKind, kind_named
 from trainmaster.api.meta import Object
@@ -57,3 +62,16 @@ def judged(request: Object) -> Object:
         return allowed
     return {**allowed, "allowed": False, "status": {
         "metadata": {}, "message": in_one(found), "reason": "Forbidden", "code": 403}}
+
+
+def text() -> str:
+    """The manifests of a cluster with a webhook: the configuration, and the Secret that the operator fills."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "training-operator-webhook-cert",
+                                                                 "namespace": "kubeflow"}}
+    head = ("# The validating webhook, by `python -m trainmaster.operator.door`; the operator adds its authority.\n"
+            "# Apply it once the operator and its Service `training-operator` (443 to 9443) are there.\n")
+    return head + yaml.safe_dump_all([secret, configuration("kubeflow", "training-operator")], sort_keys=False)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

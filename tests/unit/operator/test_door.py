@@ -1,6 +1,7 @@
 """Jobs at the door: what the API server is told to refuse, in whose words, and what it is told to let through."""
 
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from trainmaster.operator import door
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
 
+MANIFEST = Path(__file__).parents[3] / "deploy" / "operator" / "webhook.yaml"
 UPSTREAM = {"jaxjob", "paddlejob", "pytorchjob", "tfjob", "xgboostjob"}
 
 
@@ -99,6 +101,10 @@ def test_the_configuration_is_that_of_upstream_and_covers_all_our_kinds() -> Non
             "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
             } == {field: value for field, value in entries[
                 "validator.tfjob.training-operator.kubeflow.org"].items() if field != "name"}
+
+
+def test_the_manifest_is_what_is_written_from_the_code() -> None:
+    assert door.text() == MANIFEST.read_text(), "python -m trainmaster.operator.door > deploy/operator/webhook.yaml"
 
 
 async def test_the_embedded_server_refuses_in_the_words_of_upstreams_webhook() -> None:

@@ -213,4 +213,10 @@ def _resource(resource: Resource) -> Object:
 
 
 def _user(who: Identity) -> Object:
-    return {"username": who.user, "groups": list(who.groups)}
+    found: Object = {"username": who.user}
+    if who.uid:
+        found["uid"] = who.uid
+    found["groups"] = list(who.groups)
+    if who.extra:
+        found["extra"] = {name: list(values) for name, values in who.extra}
+    return found
