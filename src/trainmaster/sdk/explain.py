@@ -129,7 +129,7 @@ def _ends(status: JobStatus) -> Iterator[str]:
 
 
 def _end(ended: EndedReplica) -> str:
-    code = "" if ended.exit_code is None else f"exit code {ended.exit_code}"
+    code = "" if ended.exit_code is None or ended.says else f"exit code {ended.exit_code}"
     said = [part for part in (code, ended.says, "" if ended.reason in ("", "Error") else ended.reason,
                               f"on node {ended.node}" if ended.node else "") if part]
     return ", ".join(said) or "no reason was given"

@@ -62,9 +62,9 @@ def test_what_waits_is_told_once_for_all_that_wait_for_it() -> None:
 
 def test_the_first_failure_and_what_followed() -> None:
     ended = [
-        {"pod": "mnist-worker-1", "uid": "a", "exitCode": 137, "says": "killed by SIGKILL", "reason": "OOMKilled",
+        {"pod": "mnist-worker-1", "uid": "a", "exitCode": 137, "says": "exit code 137, killed by SIGKILL", "reason": "OOMKilled",
          "node": "vm", "finishedAt": "2026-01-01T00:00:10Z", "lastWords": "step 1\nstep 2"},
-        {"pod": "mnist-worker-0", "uid": "b", "exitCode": 1, "says": "an error", "reason": "Error",
+        {"pod": "mnist-worker-0", "uid": "b", "exitCode": 1, "reason": "Error",
          "finishedAt": "2026-01-01T00:00:13Z"},
     ]
     found = explained("TFJob", job(("Failed", "failed"), postMortem={"ended": ended}), [], None)
@@ -72,5 +72,5 @@ def test_the_first_failure_and_what_followed() -> None:
     assert (
         "mnist-worker-1 failed first: exit code 137, killed by SIGKILL, OOMKilled, on node vm",
         "its last words:", "  step 1", "  step 2",
-        "mnist-worker-0 failed 3 s later, perhaps as a consequence: exit code 1, an error",
+        "mnist-worker-0 failed 3 s later, perhaps as a consequence: exit code 1",
     ) == found.more
