@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from trainmaster.api import codec
-from trainmaster.api.defaults import complete
-from trainmaster.api.kubeflow_v1 import TF_JOB, JobSpec
+from trainmaster.api.defaults import complete, elastic_bounds
+from trainmaster.api.kubeflow_v1 import KINDS, PYTORCH_JOB, TF_JOB, JobKind, JobSpec, PyTorchJobSpec
 from trainmaster.api.policy import CleanPodPolicy, RestartPolicy
 
 TRAINS = {"name": "tensorflow", "image": "a"}
@@ -89,3 +89,39 @@ def test_the_given_spec_is_not_changed() -> None:
     complete(given, TF_JOB)
 
     assert before == repr(given)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_every_kind_has_its_own(kind: JobKind) -> None:
+    given = {"template": {"spec": {"containers": [{"name": kind.container, "image": "a"}]}}}
+    spec = complete(codec.decode_spec({kind.replica_field: {kind.roles[-1].upper(): given}}, kind), kind)
+    role = spec.replica_specs[kind.roles[-1]]
+    restart = RestartPolicy.ON_FAILURE if kind.kind in ("PyTorchJob", "PaddleJob") else RestartPolicy.NEVER
+
+    assert (1, restart) == (role.replicas, role.restart_policy)
+    assert [{"name": kind.port_name, "containerPort": kind.port}] == role.template["spec"]["containers"][0]["ports"]
+
+
+@pytest.mark.parametrize(("least", "most", "expected"), [
+    pytest.param(None, None, (2, 2), id="none given: as many as there are"),
+    pytest.param(1, None, (1, 1), id="only the least: it is both"),
+    pytest.param(None, 3, (3, 3), id="only the most: it is both"),
+    pytest.param(1, 3, (1, 3), id="both given: they stay"),
+    pytest.param(0, 3, (0, 3), id="none is a number too"),
+])
+def test_elastic_bounds(least: int | None, most: int | None, expected: tuple[int, int]) -> None:
+    assert expected == elastic_bounds(least, most, workers=2)
+
+
+@pytest.mark.parametrize(("fields", "expected"), [
+    pytest.param({}, "auto", id="nobody said"),
+    pytest.param({"elasticPolicy": {}}, "auto", id="elastic, nobody said"),
+    pytest.param({"nprocPerNode": "2"}, "2", id="somebody said"),
+    pytest.param({"elasticPolicy": {"nProcPerNode": 2}}, None, id="somebody said it in the old way"),
+])
+def test_processes_in_each_pod(fields: dict[str, Any], expected: str | None) -> None:
+    given = {"pytorchReplicaSpecs": {"Worker": worker()}, **fields}
+    spec = complete(codec.decode_spec(given, PYTORCH_JOB), PYTORCH_JOB)
+
+    assert isinstance(spec, PyTorchJobSpec)
+    assert expected == spec.nproc_per_node

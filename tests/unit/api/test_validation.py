@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.engine.stories import tfjob
+from tests.unit.engine.stories import job_of, tfjob
 
+from trainmaster.api.kubeflow_v1 import KINDS, kind_named
 from trainmaster.api.meta import Object
-from trainmaster.api.validation import in_one, problems
+from trainmaster.api.validation import advice, in_one, problems, warnings
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -201,3 +202,140 @@ def test_nonsense_is_a_problem_and_never_a_crash(specs: Any, policy: Any) -> Non
 @settings(deadline=None)
 def test_nonsense_in_a_template_is_a_problem_and_never_a_crash(template: Any) -> None:
     assert found(with_worker(template=template))
+
+
+def of(kind: str, fields: Any = None, **roles: Any) -> Object:
+    """A job of another kind; a role with None has no number of replicas."""
+    thing = job_of(kind, roles=dict.fromkeys(roles, (1, "Never")), **(fields or {}))
+    known = kind_named(kind)
+    assert known is not None
+    for role, count in roles.items():
+        spec = thing["spec"][known.replica_field][role]
+        spec["replicas"] = count
+        if count is None:
+            del spec["replicas"]
+    return thing
+
+
+def spoiled(kind: str, role: str, **container: Any) -> Object:
+    thing = of(kind, **{role: 1})
+    known = kind_named(kind)
+    assert known is not None
+    thing["spec"][known.replica_field][role]["template"]["spec"]["containers"][0] |= container
+    return thing
+
+
+DECIDING = {known.kind: known.deciding[0] for known in KINDS}
+
+
+@pytest.mark.parametrize("kind", DECIDING)
+@pytest.mark.parametrize("rule", ["V1", "V2", "V3", "V4", "V5", "V6", "V13", "V14", "V15"])
+def test_the_rules_that_all_kinds_have(kind: str, rule: str) -> None:
+    """B-19: a JAXJob cannot change its manager either; B-18: nor a PyTorchJob; B-32: an MXJob has its own name."""
+    role, known = DECIDING[kind], kind_named(kind)
+    assert known is not None
+    where = f"spec.{known.replica_field}"
+    fine, thing, before = of(kind, **{role: 1}), of(kind, **{role: 1}), None
+    quoted = '"paddle"' if kind == "PaddleJob" else known.container
+    containers = f"{where}[{role}].template.spec.containers"
+    no_container = f"{containers}: Required value: must have at least one container with name"
+    expected: list[str]
+    match rule:
+        case "V1":
+            thing["metadata"] = {"name": "1a"}
+            expected = [f'metadata.name: Invalid value: "1a": {NAME_RULE}']
+        case "V2":
+            del thing["spec"]
+            expected = [f"{where}: Required value: must be required"]
+        case "V3":
+            thing["spec"][known.replica_field]["Helper"] = thing["spec"][known.replica_field][role]
+            supported = ", ".join(f'"{each}"' for each in known.roles)
+            expected = [f'{where}[Helper]: Unsupported value: "Helper": supported values: {supported}']
+        case "V4":
+            thing["spec"][known.replica_field][role]["template"] = {}
+            expected = [f"{where}[{role}].template.spec.containers: Required value: must be specified",
+                        f"{no_container} {quoted}"]
+        case "V5":
+            thing = spoiled(kind, role, image="")
+            expected = [f"{where}[{role}].template.spec.containers[0].image: Required value: must be required"]
+        case "V6":
+            thing = spoiled(kind, role, name="main")
+            expected = [f"{no_container} {quoted}"]
+        case "V13":
+            thing["spec"]["runPolicy"] = {"managedBy": "me"}
+            managers = '"kueue.x-k8s.io/multikueue", "kubeflow.org/training-operator"'
+            expected = [f'spec.runPolicy.managedBy: Unsupported value: "me": supported values: {managers}']
+        case "V14":
+            before = fine
+            thing["spec"]["runPolicy"] = {"managedBy": "kubeflow.org/training-operator"}
+            expected = ['spec.runPolicy.managedBy: Invalid value: "kubeflow.org/training-operator": field is immutable']
+        case _:
+            before = of(kind, **{role: 1}, fields={"runPolicy": {"schedulingPolicy": {"queue": "a"}}})
+            thing["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": "b"}}
+            queue = "spec.runPolicy.schedulingPolicy.queue"
+            expected = [f'{queue}: Invalid value: "b": {queue} is immutable']
+
+    assert [] == found(fine)
+    assert expected == found(thing, before)
+
+
+PYTORCH, XGBOOST = "spec.pytorchReplicaSpecs", "spec.xgbReplicaSpecs"
+
+
+@pytest.mark.parametrize(("thing", "expected"), [
+    pytest.param(of("PyTorchJob", Master=None, Worker=None), [], id="B-17: a master without a number is one"),
+    pytest.param(of("XGBoostJob", Master=None), [], id="B-17: also in an XGBoostJob"),
+    pytest.param(of("PyTorchJob", Master=2), [f"{PYTORCH}[Master].replicas: Forbidden: must be 1"], id="V8"),
+    pytest.param(of("PyTorchJob", Master=0), [f"{PYTORCH}[Master].replicas: Forbidden: must be 1"], id="V8: none"),
+    pytest.param(of("XGBoostJob", Master=2), [f"{XGBOOST}[Master].replicas: Forbidden: must be 1"], id="V8: XGBoost"),
+    pytest.param(of("XGBoostJob", Worker=1), [f"{XGBOOST}[Master]: Required value: must be present"],
+                 id="V9: B-64, also for one process"),
+    pytest.param(of("PyTorchJob", Master=1, Worker=0), [f"{PYTORCH}[Worker].replicas: Forbidden: must be at least 1"],
+                 id="V10"),
+    pytest.param(of("PyTorchJob", Master=1, fields={"elasticPolicy": {}}),
+                 [f"{PYTORCH}[Worker]: Required value: must be configured if elastic policy is used"], id="V11"),
+    pytest.param(of("PyTorchJob", Worker=1, fields={"nprocPerNode": "1", "elasticPolicy": {"nProcPerNode": 1}}),
+                 ["spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with spec.nprocPerNode"], id="V12"),
+    pytest.param(of("PyTorchJob", Worker=1, fields={"elasticPolicy": {"minReplicas": 3, "maxReplicas": 2}}),
+                 ["spec.elasticPolicy.minReplicas: Invalid value: 3: must not be more than maxReplicas, which is 2"],
+                 id="bounds the wrong way round"),
+    pytest.param(of("PaddleJob", Master=3, Worker=1), [], id="a PaddleJob may have several masters"),
+    pytest.param(of("PaddleJob", Worker=1, fields={"elasticPolicy": {"minReplicas": 1, "maxReplicas": 2}}), [],
+                 id="B-62: a PaddleJob's elastic policy is taken, and has no effect"),
+    pytest.param(of("MXJob", Worker=1, fields={"jobMode": "Play"}),
+                 ['spec.jobMode: Unsupported value: "Play": supported values: "MXTrain", "MXTune"'],
+                 id="a mode nobody knows"),
+])
+def test_the_rules_of_single_kinds(thing: Object, expected: list[str]) -> None:
+    assert expected == found(thing)
+
+
+@pytest.mark.parametrize("kind", ["TFJob", "PaddleJob", "JAXJob"])
+def test_b01_nobody_who_could_decide(kind: str) -> None:
+    (problem,) = found(of(kind, Worker=0))
+
+    assert "to pause it set spec.runPolicy.suspend" in problem
+
+
+def test_the_old_way_to_say_how_many_processes_is_warned_of() -> None:
+    thing = of("PyTorchJob", Worker=1, fields={"elasticPolicy": {"nProcPerNode": 1}})
+
+    assert ["spec.elasticPolicy.nProcPerNode is deprecated, use spec.nprocPerNode instead"] == warnings(thing)
+    assert [] == warnings(of("PyTorchJob", Worker=1))
+
+
+def test_b46_a_replica_that_always_restarts_never_ends_and_that_is_said_to_whoever_asks() -> None:
+    thing = job_of("PyTorchJob", roles={"Master": (1, "Always"), "Worker": (1, "Never")})
+
+    assert [] == found(thing)
+    assert ["spec.pytorchReplicaSpecs[Master].restartPolicy is Always"] == [
+        text.partition(":")[0] for text in advice(thing)]
+    assert [] == advice(of("PyTorchJob", Worker=1))
+
+
+def test_what_one_failed_replica_means_must_be_a_word_that_we_know() -> None:
+    thing = tfjob()
+    thing["metadata"]["annotations"] = {"trainmaster.dev/on-replica-failure": "Panic"}
+
+    assert [('metadata.annotations[trainmaster.dev/on-replica-failure]: Unsupported value: "Panic": '
+             'supported values: "RestartAll", "FailAll"')] == found(thing)

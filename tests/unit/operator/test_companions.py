@@ -1,9 +1,10 @@
 """Pod groups in a cluster that may not know them, and whose priority classes count."""
 
-from tests.unit.engine.stories import tfjob
+from tests.faults.job_stories import CPU
+from tests.unit.engine.stories import job_of, tfjob
 from tests.unit.operator.stage import NAMESPACE, stage
 
-from trainmaster.api.core import DEFINITIONS, PRIORITY_CLASSES
+from trainmaster.api.core import AUTOSCALERS, DEFINITIONS, PRIORITY_CLASSES
 from trainmaster.api.groups import VOLCANO_GROUPS, definitions
 from trainmaster.api.meta import Object, name_of
 from trainmaster.frameworks.framework import Site
@@ -60,3 +61,59 @@ async def test_the_smallest_gang_is_counted_from_the_highest_priority() -> None:
 
         group = await it.client.get(VOLCANO_GROUPS, "mnist", NAMESPACE)
         assert {"cpu": "7"} == group["spec"]["minResources"]
+
+
+VOLCANO_GANG = Settings(kinds=("TFJob",), site=Site(gang_scheduler="volcano"))
+
+
+async def test_an_autoscaler_follows_its_job_and_goes_with_it() -> None:
+    policy = {"minReplicas": 1, "maxReplicas": 3, "metrics": [CPU]}
+    async with stage(Settings(kinds=("PyTorchJob",))) as it:
+        it.begin()
+        await it.apply(job_of("PyTorchJob", elasticPolicy=policy))
+        await it.settle()
+        made = await it.client.get(AUTOSCALERS, "mnist", NAMESPACE)
+        assert (1, 3) == (made["spec"]["minReplicas"], made["spec"]["maxReplicas"])
+
+        await it.patch(elasticPolicy={"maxReplicas": 5})
+        await it.settle()
+        assert 5 == (await it.client.get(AUTOSCALERS, "mnist", NAMESPACE))["spec"]["maxReplicas"]
+
+        await it.succeed("*-worker-0")
+        await it.settle()
+        assert [] == (await it.picture())["autoscalers"]
+
+
+async def test_a_gang_waits_for_its_scheduler_and_its_group_goes_at_the_end() -> None:
+    async with stage(VOLCANO_GANG) as it:
+        it.begin()
+        await it.apply(tfjob())
+        await it.settle()
+        group, = await it.groups()
+        assert ({"minMember": 2, "minResources": {}, "queue": "default"}, []) == (group["spec"], await it.pods())
+
+        await it.phase("Inqueue")
+        await it.settle()
+        assert 2 == len(await it.pods())
+
+        await it.succeed("*")
+        await it.settle()
+        assert [] == await it.groups()
+        told = {event["reason"]: event["message"] for event in await it.events()}
+        assert "Deleted PodGroup: mnist" == told["SuccessfulDeletePodGroup"]
+
+
+async def test_b14_a_group_that_a_user_made_wakes_the_job_when_it_is_let_in() -> None:
+    own = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+           "metadata": {"name": "mnist", "namespace": NAMESPACE}, "spec": {"minMember": 6}}
+    async with stage(VOLCANO_GANG) as it:
+        await it.client.create(VOLCANO_GROUPS, own)
+        it.begin()
+        await it.apply(tfjob())
+        await it.settle()
+        assert [] == await it.pods()
+
+        await it.phase("Inqueue")
+        await it.clock.advance(1)
+        assert 2 == len(await it.pods())
+        assert 6 == (await it.groups())[0]["spec"]["minMember"]
