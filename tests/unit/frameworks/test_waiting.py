@@ -15,6 +15,7 @@ LOOK = ("err=1;for i in $(seq 100); do if nslookup m-master-0; then err=0 && bre
 
 
 def test_as_it_comes() -> None:
+    """B-56: kept on clusters, where an image and DNS are there."""
     assert [{
         "name": "init-pytorch", "image": "alpine:3.10", "imagePullPolicy": "IfNotPresent",
         "resources": {"limits": {"cpu": "100m", "memory": "20Mi"}, "requests": {"cpu": "50m", "memory": "10Mi"}},

@@ -1,0 +1,294 @@
+"""The [KEEP] and [BETTER] rules of the specification that concern every kind, one row each, for every kind.
+
+Rules of a single place have their row there: a last test sees to it that each is named somewhere.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.unit.engine.stories import job_of
+from tests.unit.engine.world import World
+
+from trainmaster.engine.memory import recall, restarts
+
+# Of each kind the roles of an ordinary job; the first decides.
+CASTS = {
+    "TFJob": ("Chief", "Worker"),
+    "PyTorchJob": ("Master", "Worker"),
+    "XGBoostJob": ("Master", "Worker"),
+    "MXJob": ("Scheduler", "Worker"),
+    "PaddleJob": ("Master", "Worker"),
+    "JAXJob": ("Worker",),
+}
+KINDS = list(CASTS)
+WORKER = "mnist-worker-1"
+Rule = Callable[[str], None]
+
+
+def running(kind: str, restart: str = "Never", *, hold: bool = False, **policy: object) -> World:
+    roles = {role: (2 if role == "Worker" else 1, restart) for role in CASTS[kind]}
+    world = World(job_of(kind, roles=roles, policy=policy), hold=hold)
+    world.settle()
+    world.run()
+    world.settle()
+    return world
+
+
+def decided(world: World) -> str:
+    return f"*-{CASTS[world.thing['kind']][0].lower()}-*"
+
+
+def last(world: World) -> tuple[str, str]:
+    return world.conditions()[-1]
+
+
+def deadline_without_news(kind: str) -> None:
+    world = running(kind, activeDeadlineSeconds=60)
+    world.pass_time(61)
+    assert last(world) == ("Failed", "True")
+
+
+def restarts_are_counted(kind: str) -> None:
+    world = running(kind, "ExitCode", backoffLimit=3)
+    for _ in range(3):
+        world.run()
+        world.settle()
+        world.fail(WORKER, code=137)
+        world.settle()
+    assert last(world) == ("Failed", "True")
+    assert restarts(recall(world.status)) >= 2
+
+
+def limits_respect_clean_up(kind: str) -> None:
+    world = running(kind, activeDeadlineSeconds=60, cleanPodPolicy="None")
+    there = set(world.pods)
+    world.pass_time(61)
+    assert set(world.pods) == there
+
+
+def scaling_down_is_no_failure(kind: str) -> None:
+    world = running(kind, hold=True)
+    field = world.job.framework.kind.replica_field
+    world.edit(**{field: {"Worker": {"replicas": 1}}})
+    world.settle()
+    world.fail(WORKER, code=143)
+    world.settle()
+    world.vanish()
+    world.settle()
+    assert last(world) == ("Running", "True")
+
+
+def a_lost_pod_comes_back(kind: str) -> None:
+    world = running(kind, "OnFailure", hold=True)
+    world.mark(WORKER)
+    world.settle()
+    assert last(world) == ("Restarting", "True")
+    world.vanish()
+    world.settle()
+    assert WORKER in world.pods
+    assert not world.status.finished
+
+
+def a_lost_pod_fails_never(kind: str) -> None:
+    world = running(kind, "Never", hold=True)
+    world.mark(WORKER)
+    world.settle()
+    assert last(world) == ("Failed", "True")
+
+
+def a_permanent_code_completes(kind: str) -> None:
+    world = running(kind, "ExitCode", ttlSecondsAfterFinished=60)
+    world.fail(WORKER, code=1)
+    world.settle()
+    assert world.status.completion_time is not None
+    assert not [event for event in world.events if event.reason.endswith("Restarting")]
+    world.pass_time(61)
+    assert world.gone
+
+
+def failures_restart_in_all_kinds(kind: str) -> None:
+    for policy in ("OnFailure", "Always"):
+        world = running(kind, policy)
+        world.evict(WORKER)
+        world.settle()
+        assert not world.status.finished
+        assert WORKER in world.pods
+
+
+def success_wins(kind: str) -> None:
+    world = running(kind)
+    world.succeed(decided(world))
+    world.fail("*-worker-*", code=1)
+    world.settle()
+    assert [found for found in world.conditions() if found[0] in ("Succeeded", "Failed")] == [("Succeeded", "True")]
+
+
+def the_state_of_a_paused_job(kind: str) -> None:
+    world = running(kind)
+    world.edit(runPolicy={"suspend": True})
+    world.settle()
+    assert last(world) == ("Suspended", "True")
+    world.edit(runPolicy={"suspend": False})
+    world.settle()
+    world.run()
+    world.settle()
+    assert last(world) == ("Running", "True")
+
+
+def created_is_written(kind: str) -> None:
+    world = World(job_of(kind, roles={CASTS[kind][0]: (1, "Never")}))
+    world.settle()
+    assert world.conditions()[0] == ("Created", "True")
+
+
+def a_pause_is_told_once(kind: str) -> None:
+    world = running(kind)
+    world.edit(runPolicy={"suspend": True})
+    world.settle()
+    world.look()
+    world.look()
+    assert [f"{kind}Suspended"] == [event.reason for event in world.events if event.reason.endswith("Suspended")]
+
+
+def the_template_is_overruled(kind: str) -> None:
+    thing = job_of(kind, roles={CASTS[kind][0]: (1, "ExitCode")})
+    for spec in next(value for key, value in thing["spec"].items() if key.endswith("ReplicaSpecs")).values():
+        spec["template"]["spec"]["restartPolicy"] = "Always"
+    world = World(thing)
+    world.settle()
+    assert {"Never"} == {pod["spec"]["restartPolicy"] for pod in world.pods.values()}
+    assert [event for event in world.events if event.reason == "SetPodTemplateRestartPolicy"]
+
+
+def a_removed_success_stays_one(kind: str) -> None:
+    if CASTS[kind][0] == "Worker":
+        return  # there the last one ends the job
+    world = running(kind)
+    world.succeed(WORKER)
+    world.settle()
+    world.remove(WORKER)
+    world.settle()
+    assert WORKER not in world.pods
+
+
+def failures_are_told_as_normal(kind: str) -> None:
+    world = running(kind)
+    world.fail(WORKER, code=1)
+    world.settle()
+    assert ["Normal"] == [event.type for event in world.events if event.reason == f"{kind}Failed"]
+
+
+def running_pods_stay_by_default(kind: str) -> None:
+    world = running(kind)
+    there = set(world.pods)
+    world.succeed(decided(world))
+    world.settle()
+    assert (last(world), there) == (("Succeeded", "True"), set(world.pods))
+
+
+def a_failed_job_counts_what_still_runs(kind: str) -> None:
+    world = running(kind, cleanPodPolicy="Running")
+    world.fail(WORKER, code=1)
+    world.settle()
+    world.settle()
+    assert {0} == {count.active for count in world.status.replica_statuses.values()}
+
+
+def a_service_for_each_pod(kind: str) -> None:
+    world = running(kind)
+    assert set(world.pods) == set(world.services)
+
+
+def pods_of_the_run_before_mean_nothing(kind: str) -> None:
+    world = running(kind, hold=True)
+    world.edit(runPolicy={"suspend": True})
+    world.settle()
+    world.edit(runPolicy={"suspend": False})
+    world.settle()
+    world.fail("*", code=137)
+    world.settle()
+    assert not world.status.finished
+
+
+def last_words_survive(kind: str) -> None:
+    world = running(kind, "ExitCode")
+    world.fail(WORKER, code=137, message="CUDA out of memory")
+    world.settle()
+    assert ["CUDA out of memory"] == [found.last_words for found in recall(world.status).ended]
+
+
+RULES: dict[str, Rule] = {
+    "B-02: a deadline fires without news": deadline_without_news,
+    "B-03, B-04: restarts by exit code are counted against the limit": restarts_are_counted,
+    "B-06: a limit cleans up as the policy says": limits_respect_clean_up,
+    "B-07: scaling down is no failure": scaling_down_is_no_failure,
+    "B-08: a running pod that is deleted comes back": a_lost_pod_comes_back,
+    "B-08: a running pod that is deleted fails a job that never restarts": a_lost_pod_fails_never,
+    "B-09: a permanent exit code completes the job, and nothing is told to restart": a_permanent_code_completes,
+    "B-10: OnFailure and Always restart in all kinds": failures_restart_in_all_kinds,
+    "B-11, B-12: success wins over a failure of the same moment, and there is one end": success_wins,
+    "B-21, B-49: the last condition is what people see": the_state_of_a_paused_job,
+    "B-22: Created is written": created_is_written,
+    "B-25: a pause is told once": a_pause_is_told_once,
+    "B-40: the template's restart policy is overruled, and that is told": the_template_is_overruled,
+    "B-41: a pod that is removed after its success is not run again": a_removed_success_stays_one,
+    "B-44: failures are told as Normal": failures_are_told_as_normal,
+    "B-47: what runs at the end stays by default": running_pods_stay_by_default,
+    "B-50: a failed job counts what still runs": a_failed_job_counts_what_still_runs,
+    "B-51: one service for each pod": a_service_for_each_pod,
+    "B-66: pods of the run before mean nothing": pods_of_the_run_before_mean_nothing,
+    "B-67: last words survive": last_words_survive,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_rule(rule: Rule, kind: str) -> None:
+    rule(kind)
+
+
+def test_b58_extra_workers_and_evaluators_do_not_hold_up_success() -> None:
+    world = World(job_of("TFJob", roles={"Chief": (1, "Never"), "Evaluator": (1, "Never"), "Worker": (2, "Never")}))
+    world.settle()
+    world.run()
+    world.succeed("*-chief-0")
+    world.settle()
+
+    assert ("Succeeded", "True") == world.conditions()[-1]
+
+
+@pytest.mark.parametrize(("kind", "roles", "leading"), [
+    pytest.param("TFJob", {"Chief": 1, "Worker": 2}, ["chief-0"], id="TFJob: the chief"),
+    pytest.param("TFJob", {"PS": 1, "Worker": 2}, ["worker-0"], id="TFJob without one: worker 0"),
+    pytest.param("PyTorchJob", {"Master": 1, "Worker": 2}, ["master-0"], id="PyTorchJob: the master"),
+    pytest.param("PyTorchJob", {"Worker": 2}, ["worker-0"], id="PyTorchJob without one: worker 0"),
+    pytest.param("XGBoostJob", {"Master": 1, "Worker": 2}, ["master-0"], id="XGBoostJob: the master"),
+    pytest.param("MXJob", {"Scheduler": 1, "Server": 2, "Worker": 1}, ["server-0", "server-1"],
+                 id="B-33: MXJob: every server"),
+    pytest.param("PaddleJob", {"Master": 2, "Worker": 1}, ["master-0", "master-1"], id="PaddleJob: every master"),
+    pytest.param("PaddleJob", {"Worker": 2}, ["worker-0"], id="B-34: PaddleJob without one: worker 0"),
+    pytest.param("JAXJob", {"Worker": 2}, ["worker-0"], id="JAXJob: worker 0"),
+])
+def test_whose_logs_people_are_shown(kind: str, roles: dict[str, int], leading: list[str]) -> None:
+    world = World(job_of(kind, roles={role: (count, "Never") for role, count in roles.items()}))
+    world.settle()
+    found = [name for name, pod in world.pods.items() if "training.kubeflow.org/job-role" in pod["metadata"]["labels"]]
+
+    assert [f"mnist-{member}" for member in leading] == sorted(found)
+
+
+# Requests of users that are not rules (B-63), and rules that the API server or the shell keep, tested with those.
+ELSEWHERE = {"B-37", "B-43", "B-48", "B-53", "B-63"}
+NUMBERS = {f"B-{number:02}" for number in range(1, 68)}
+
+
+def test_every_rule_is_named_by_a_test() -> None:
+    """In the name of a test, in that of a row, or in the list of intended differences."""
+    here = Path(__file__)
+    paths = [path for suffix in ("py", "yaml") for path in here.parents[1].rglob(f"*.{suffix}") if path != here]
+    texts = "\n".join([*(path.read_text() for path in paths), *RULES, "test_b58_"])
+    named = {f"B-{one or other}" for one, other in re.findall(r"B-(\d\d)|test_b(\d\d)_", texts)}
+
+    assert set() == NUMBERS - named - ELSEWHERE
