@@ -66,8 +66,11 @@ async def costs(server: Running, api: client.Client, size: int) -> dict[str, flo
     step = max(1, size // REQUESTS)
 
     async def followed(_index: int) -> None:
-        """A watch from now on until its first event, which another request makes."""
-        now = (await api.get(f"{other}/kept-0"))["metadata"]["resourceVersion"]
+        """A watch from now on until its first event, which another request makes.
+
+        From now: one that resumes long ago is asked for what happened since, which is something else.
+        """
+        now = (await api.get(other, limit="1"))["metadata"]["resourceVersion"]
         query = {"watch": "1", "resourceVersion": now, "fieldSelector": "metadata.name=kept-0"}
         async with api.watch_session.get(other, params=query) as response:
             await api.merge(f"{other}/kept-0", noted(now))
