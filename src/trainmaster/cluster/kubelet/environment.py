@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
+from typing import TypeAlias
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object, metadata
@@ -23,6 +24,9 @@ class ConfigError(Exception):
     """The container cannot be made from what its pod says; the reason is CreateContainerConfigError."""
 
 
+TokenPlace: TypeAlias = tuple[str, str]      # the volume that a token goes to, and its path there
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """What the environment is drawn from. An object that is not there is not in the mapping."""
@@ -31,6 +35,7 @@ class Sources:
     secrets: Mapping[str, Object] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)         # status.podIP and others that are not in the object
     allocatable: Mapping[str, str] = field(default_factory=dict)    # what stands in for a limit that is not set
+    tokens: Mapping[TokenPlace, str] = field(default_factory=dict)  # of the pod's account
 
 
 def references(container: Object) -> tuple[set[str], set[str]]:

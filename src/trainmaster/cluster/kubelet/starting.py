@@ -7,12 +7,14 @@ there with the API's word for it and a moment to try again; nothing here decides
 import asyncio
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.api.core import CONFIG_MAPS, SECRETS
+from trainmaster.api.core import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
 from trainmaster.api.meta import Object, Resource, namespace_of
 from trainmaster.cluster.kubelet import environment, plans, reap, records, volumes
-from trainmaster.cluster.kubelet.environment import ConfigError, Sources
+from trainmaster.cluster.kubelet.environment import ConfigError, Sources, TokenPlace
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.images import Image, ImageError, Images
@@ -117,7 +119,22 @@ class Starter:
 
     async def _prepare_volumes(self, life: Life) -> volumes.Volumes:
         sources = await self._sources(life, *volumes.references(life.pod))
+        if wanted := volumes.tokens(life.pod):
+            sources = replace(sources, tokens=await self._tokens(life.pod, wanted))
         return await asyncio.to_thread(volumes.prepare, life.pod, life.places.volumes, sources)
+
+    async def _tokens(self, pod: Object, wanted: Mapping[TokenPlace, Object]) -> dict[TokenPlace, str]:
+        """Tokens of the pod's account, bound to the pod. An account that is not there gives none."""
+        found = {}
+        for place, spec in wanted.items():
+            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+            with suppress(NotFound):
+                answer = await self._client.create(
+                    SERVICE_ACCOUNTS, request, namespace=namespace_of(pod), name=volumes.account_of(pod),
+                    subresource="token",
+                )
+                found[place] = str(answer["status"]["token"])
+        return found
 
     async def _sources(self, life: Life, maps: set[str], secrets: set[str]) -> Sources:
         namespace = namespace_of(life.pod)

@@ -10,12 +10,14 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet.environment import (
     ConfigError,
     Sources,
+    TokenPlace,
     config_map_values,
     expand,
     field_value,
@@ -26,6 +28,7 @@ from trainmaster.cluster.kubelet.rootfs import Bind
 from trainmaster.cluster.kubelet.sandbox import MemoryVolume
 
 Values = Callable[[Object], dict[str, bytes]]
+Files: TypeAlias = dict[str, tuple[bytes, int]]      # by path inside the volume: content and mode
 
 _DEFAULT_MODE = 0o644
 
@@ -46,7 +49,24 @@ def references(pod: Object) -> tuple[set[str], set[str]]:
     """The names of the ConfigMaps and Secrets that the volumes need."""
     maps = {str(volume["configMap"].get("name")) for volume in _volumes(pod) if volume.get("configMap")}
     secrets = {str(volume["secret"].get("secretName")) for volume in _volumes(pod) if volume.get("secret")}
+    for volume in _volumes(pod):
+        for source in _projections(volume):
+            maps |= {str(source["configMap"].get("name"))} if source.get("configMap") else set()
+            secrets |= {str(source["secret"].get("name"))} if source.get("secret") else set()
     return maps, secrets
+
+
+def tokens(pod: Object) -> dict[TokenPlace, Object]:
+    """The tokens of its account that a pod wants in its volumes, each as the specification of a TokenRequest."""
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+    return {
+        (volume["name"], str(wanted.get("path"))): {
+            "audiences": [wanted["audience"]] if wanted.get("audience") else [],
+            "expirationSeconds": int(wanted.get("expirationSeconds") or 3600), "boundObjectRef": bound,
+        }
+        for volume in _volumes(pod) for source in _projections(volume)
+        if (wanted := source.get("serviceAccountToken"))
+    }
 
 
 def prepare(pod: Object, directory: Path, sources: Sources) -> Volumes:
@@ -74,13 +94,15 @@ def prepare(pod: Object, directory: Path, sources: Sources) -> Volumes:
             spec = volume["secret"]
             found = sources.secrets.get(str(spec.get("secretName")))
             _keyed(place, name, "secret", str(spec.get("secretName")), spec, found, secret_values)
+        elif volume.get("projected"):
+            _write_atomically(place, _projected(pod, name, volume, sources))
         elif volume.get("downwardAPI"):
             _write_atomically(place, _downward(pod, volume["downwardAPI"], sources))
         else:
             kinds = ", ".join(sorted(key for key in volume if key != "name")) or "nothing"
             raise VolumeError(
                 f'volume "{name}" is of a kind that this node cannot mount yet ({kinds}); it has emptyDir, hostPath, '
-                "configMap, secret and downwardAPI"
+                "configMap, secret, downwardAPI and projected"
             )
         places[name] = place
     return Volumes(places, tuple(memory))
@@ -133,17 +155,56 @@ def _host_path(name: str, spec: Object) -> Path:
     return path
 
 
+def _projections(volume: Object) -> list[Object]:
+    return list((volume.get("projected") or {}).get("sources") or ())
+
+
+def _projected(pod: Object, name: str, volume: Object, sources: Sources) -> Files:
+    """The files of all sources in one volume; of two of the same path the later one."""
+    usual = {"defaultMode": volume["projected"].get("defaultMode")}
+    files: Files = {}
+    for source in _projections(volume):
+        if found := source.get("configMap"):
+            wanted = str(found.get("name"))
+            files |= _keyed_files(name, "configmap", wanted, {**found, **usual}, sources.config_maps.get(wanted),
+                                  config_map_values)
+        elif found := source.get("secret"):
+            wanted = str(found.get("name"))
+            files |= _keyed_files(name, "secret", wanted, {**found, **usual}, sources.secrets.get(wanted),
+                                  secret_values)
+        elif found := source.get("downwardAPI"):
+            files |= _downward(pod, {**found, **usual}, sources)
+        elif found := source.get("serviceAccountToken"):
+            path = str(found.get("path"))
+            token = sources.tokens.get((name, path))
+            if token is None:
+                raise VolumeError(f'MountVolume.SetUp failed for volume "{name}" : failed to fetch token: '
+                                  f'serviceaccounts "{account_of(pod)}" not found')
+            files[path] = (token.encode(), _mode(usual["defaultMode"], _DEFAULT_MODE))
+        else:
+            kinds = ", ".join(sorted(source)) or "nothing"
+            raise VolumeError(f'volume "{name}" projects what this node does not have ({kinds})')
+    return files
+
+
+def account_of(pod: Object) -> str:
+    return str(pod["spec"].get("serviceAccountName") or "default")
+
+
 def _keyed(
     place: Path, name: str, kind: str, wanted: str, spec: Object, found: Object | None, values: Values
 ) -> None:
+    _write_atomically(place, _keyed_files(name, kind, wanted, spec, found, values))
+
+
+def _keyed_files(name: str, kind: str, wanted: str, spec: Object, found: Object | None, values: Values) -> Files:
     if found is None:
         if not spec.get("optional"):
             raise VolumeError(f'MountVolume.SetUp failed for volume "{name}" : {kind} "{wanted}" not found')
-        _write_atomically(place, {})
-        return
+        return {}
     content = values(found)
     mode = _mode(spec.get("defaultMode"), _DEFAULT_MODE)
-    files: dict[str, tuple[bytes, int]] = {}
+    files: Files = {}
     items = spec.get("items")
     if not items:
         files = {key: (raw, mode) for key, raw in content.items()}
@@ -155,7 +216,7 @@ def _keyed(
                 f'MountVolume.SetUp failed for volume "{name}" : references non-existent {kind} key: {item["key"]}'
             )
         files[item["path"]] = (content[item["key"]], _mode(item.get("mode"), mode))
-    _write_atomically(place, files)
+    return files
 
 
 def _downward(pod: Object, spec: Object, sources: Sources) -> dict[str, tuple[bytes, int]]:

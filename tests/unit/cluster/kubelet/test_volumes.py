@@ -8,11 +8,11 @@ import pytest
 from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet.environment import ConfigError, Sources
 from trainmaster.cluster.kubelet.removal import remove
-from trainmaster.cluster.kubelet.volumes import VolumeError, Volumes, binds, prepare, references
+from trainmaster.cluster.kubelet.volumes import VolumeError, Volumes, binds, prepare, references, tokens
 
 SOURCES = Sources(
     config_maps={"settings": {"data": {"a.txt": "one", "b.txt": "two"}, "binaryData": {"raw": "AAE="}}},
-    secrets={"key": {"data": {"token": "c2VjcmV0"}}},
+    secrets={"key": {"data": {"token": "c2VjcmV0"}}}, tokens={("v", "token"): "jwt"},
 )
 
 
@@ -38,6 +38,12 @@ def contents(place: Path) -> dict[str, str]:
     pytest.param({"x": "one"}, {"configMap": {"name": "settings", "items": [{"key": "a.txt", "path": "x"}]}},
                  id="one key"),
     pytest.param({"token": "secret"}, {"secret": {"secretName": "key"}}, id="a Secret"),
+    pytest.param({"token": "jwt", "a.txt": "one", "namespace": "train", "key": "secret"}, {"projected": {"sources": [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+        {"configMap": {"name": "settings", "items": [{"key": "a.txt", "path": "a.txt"}]}},
+        {"secret": {"name": "key", "items": [{"key": "token", "path": "key"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+    ]}}, id="several sources in one volume"),
     pytest.param({}, {"secret": {"secretName": "none", "optional": True}}, id="an optional one that is not there"),
     pytest.param({"labels": 'app="a\\"b"\nrole="worker"'},
                  {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
@@ -148,3 +154,21 @@ def test_removal_enters_what_was_closed_and_follows_no_link(tmp_path: Path) -> N
     remove(tree)
 
     assert [outside] == list(tmp_path.iterdir())
+
+
+def test_the_tokens_that_a_pod_wants_are_bound_to_it() -> None:
+    token = {"serviceAccountToken": {"path": "token", "audience": "vault"}}
+    wanted = tokens(pod({"name": "v", "projected": {"sources": [token, {"secret": {"name": "key"}}]}}))
+
+    assert wanted == {("v", "token"): {
+        "audiences": ["vault"], "expirationSeconds": 3600,
+        "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "w", "uid": "u"}}}
+
+
+def test_a_projection_names_what_it_needs_and_fails_without_it(tmp_path: Path) -> None:
+    token = {"serviceAccountToken": {"path": "other"}}
+    sources = [token, {"secret": {"name": "s"}}, {"configMap": {"name": "c"}}]
+
+    assert ({"c"}, {"s"}) == references(pod({"name": "v", "projected": {"sources": sources}}))
+    with pytest.raises(VolumeError, match='failed to fetch token: serviceaccounts "default" not found'):
+        made(tmp_path, {"name": "v", "projected": {"sources": [token]}})
