@@ -103,6 +103,8 @@ def updated(entries: Sequence[Object], compared: Comparison, writer: Writer) -> 
     """The entries after an ordinary write."""
     own = compared(writer.api_version)
     assert own is not None, "a write is in a version that is served"
+    if not entries:
+        return [writer.entry(own.changed)] if own.changed else []
     left = taken(entries, compared)
     if own.changed:
         me = writer.identity()

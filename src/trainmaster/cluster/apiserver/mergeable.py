@@ -19,7 +19,8 @@ from trainmaster.cluster.apiserver.fieldsets import MEMBER, SELF, FieldSet
 # What a comparison found below some path: what is new or different, and what is gone. None: nothing.
 Difference: TypeAlias = tuple[FieldSet | None, FieldSet | None]
 
-# Small objects with the same fields (a variable, a port) have the same set; so many of them are remembered per type.
+# Small objects with the same fields (a variable, a port, the labels of a job) have the same set; so many of them are
+# remembered per type.
 MOST_FLAT = 64
 
 NOTHING: Difference = (None, None)
@@ -65,12 +66,13 @@ class Fields(Shape):
     contain themselves.
     """
 
-    __slots__ = ("_flat", "_ignored", "_named", "element")
+    __slots__ = ("_flat", "_ignored", "_named", "_steps", "element")
 
     def __init__(self, named: Named, element: Shape | None = None, *, ignored: frozenset[str] = frozenset()) -> None:
         self._named = named
         self.element = element
         self._ignored = ignored
+        self._steps: dict[str, tuple[str, Shape | None]] | None = None
         self._flat: dict[tuple[str, ...], FieldSet] = {}      # the sets of objects that hold plain values only
 
     @property
@@ -78,6 +80,12 @@ class Fields(Shape):
         if not isinstance(self._named, dict):
             self._named = self._named()
         return self._named
+
+    def _known(self) -> dict[str, tuple[str, Shape | None]]:
+        """The fields as the walks want them: a key that is made anew every time would be hashed anew every time."""
+        if self._steps is None:
+            self._steps = {name: (f"f:{name}", None if shape is LEAF else shape) for name, shape in self.named.items()}
+        return self._steps
 
     def inner(self, name: str) -> Shape:
         """The shape of a field. A field that nobody knows is one value."""
@@ -90,15 +98,15 @@ class Fields(Shape):
         flat = self._flat.get(names)
         if flat is not None:
             return flat
-        named, element = self.named, self.element
+        known, element = self._known(), None if self.element is LEAF else self.element
         found: FieldSet = {SELF: MEMBER}
-        is_flat = element is None and len(self._flat) < MOST_FLAT
+        is_flat = len(self._flat) < MOST_FLAT
         for name, item in value.items():
-            shape = named.get(name, element)
-            if shape is None or shape is LEAF:
-                found["f:" + name] = MEMBER
+            key, shape = known.get(name) or ("f:" + name, element)
+            if shape is None:
+                found[key] = MEMBER
             else:
-                found["f:" + name] = shape.whole(item)
+                found[key] = shape.whole(item)
                 is_flat = False
         if is_flat:
             self._flat[names] = found
@@ -110,22 +118,23 @@ class Fields(Shape):
             return LEAF.compare(old, new)
         changed: FieldSet = {}
         removed: FieldSet = {}
-        named, element, ignored = self.named, self.element, self._ignored
+        known, ignored = self._known(), self._ignored
+        element = None if self.element is LEAF else self.element
         for name, value in after.items():
             if name in ignored:
                 continue
-            shape = named.get(name, element)
+            key, shape = known.get(name) or ("f:" + name, element)
             if name not in before:
-                changed["f:" + name] = MEMBER if shape is None or shape is LEAF else shape.whole(value)
+                changed[key] = MEMBER if shape is None else shape.whole(value)
                 continue
             was = before[name]
             if was == value:
                 continue
-            different, gone = (MEMBER, None) if shape is None or shape is LEAF else shape.compare(was, value)
+            different, gone = (MEMBER, None) if shape is None else shape.compare(was, value)
             if different is not None:
-                changed["f:" + name] = different
+                changed[key] = different
             if gone is not None:
-                removed["f:" + name] = gone
+                removed[key] = gone
         for name, value in before.items():
             if name not in after and name not in ignored:
                 removed["f:" + name] = self.inner(name).whole(value)
@@ -192,8 +201,11 @@ class Items(Shape):
 
     def _wholes(self, items: list[Json]) -> FieldSet:
         found: FieldSet = {}
-        whole = self._item.whole
-        for step, item in zip(self.steps(items), items, strict=True):
+        key, whole = self._key, self._item.whole
+        for item in items:
+            value = item.get(key) if item.__class__ is dict else None
+            # Nearly every item is told apart by one text; the others, and what is wrong, take the long way.
+            step = _named_step(key, value) if key and value.__class__ is str else self.step(item)
             # What is there twice cannot be taken apart any further.
             found[step] = MEMBER if step in found else whole(item)
         return found
