@@ -111,6 +111,17 @@ async def lived(kubectl: Kubectl, day: list[Typed]) -> None:
         Typed("wait --for=condition=Ready cm/a --timeout=1s", "timed out", code=1),
     ], id="changing things"),
     pytest.param([
+        Typed("auth can-i create pods", "^yes"),
+        Typed("auth can-i get pods --as=ann", "^no", code=1),
+        Typed("create rolebinding ann --clusterrole=view --user=ann", "created"),
+        Typed("auth can-i list pods --as=ann", "^yes"),
+        Typed("auth can-i list secrets --as=ann", "^no", code=1),
+        Typed("auth can-i get /metrics --as=ann", "^no", code=1),
+        Typed("auth can-i --list --as=ann", "selfsubjectaccessreviews.authorization.k8s.io.*pods/log"),
+        Typed("get secrets --as=ann", 'User "ann" cannot list resource "secrets" in API group ""', code=1),
+        Typed("get pods --as=ann --as-group=x", "No resources found"),
+    ], id="asking what one may do"),
+    pytest.param([
         Typed("create deployment d --image=busybox", "deployment.apps/d created"),
         Typed("create job j --image=busybox", "job.batch/j created"),
         Typed("create cronjob c --image=busybox --schedule=*/5", "", code=1),

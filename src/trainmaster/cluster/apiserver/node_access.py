@@ -11,10 +11,13 @@ from typing import Any
 
 import orjson
 
+from trainmaster.api.core import LEASES, NODES
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import rbac
+from trainmaster.cluster.apiserver import failures, rbac
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.authorization import Decision
+from trainmaster.cluster.apiserver.failures import quoted
+from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rbac import Attributes, Rule
 from trainmaster.cluster.store import Closed, Lagged, Store, Subscription
 
@@ -41,6 +44,15 @@ def node_of(who: Identity) -> str:
     if GROUP in who.groups and who.user.startswith(USER_PREFIX):
         return who.user.removeprefix(USER_PREFIX)
     return ""
+
+
+def restrict(kind: Kind, _old: Object | None, new: Object, who: Identity) -> None:
+    """A node makes its own Node and lease; of what is new, no path says the name. Raises Failure 403."""
+    node = node_of(who)
+    if node and kind.resource in (NODES, LEASES) and new["metadata"].get("name") != node:
+        name = str(new["metadata"].get("name"))
+        raise failures.forbidden(kind.resource, name, f"node {quoted(node)} is not allowed to modify "
+                                                      f"{kind.resource.kind.lower()} {quoted(name)}")
 
 
 class Nodes:

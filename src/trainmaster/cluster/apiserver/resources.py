@@ -64,9 +64,9 @@ class Resources:
     """All writes go through here."""
 
     def __init__(self, store: Store, catalog: Catalog, admission: Admission, chain: Chain, watches: Watches,
-                 clock: Clock, guard: Guard) -> None:
-        """`guard` says no to writes that only some may make."""
-        self._guard = guard
+                 clock: Clock, guards: Sequence[Guard]) -> None:
+        """`guards` say no to writes that only some may make."""
+        self._guards = guards
         self._store = store
         self._catalog = catalog
         self._admission = admission
@@ -93,8 +93,7 @@ class Resources:
         sent = thing["metadata"].pop("managedFields", None)
         made = lifecycle.created(kind, thing, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
         self._record(kind, None, made, sent, "", options, apart)
-        if asked is not None:
-            self._guard(kind, None, made, asked.who)
+        self._guard(kind, None, made, asked)
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
         self._admit(kind, None, made)
@@ -122,6 +121,11 @@ class Resources:
         self._stored(kind, made)
         return Written(record.value, warnings)
 
+    def _guard(self, kind: Kind, old: Object | None, new: Object, asked: Asked | None) -> None:
+        if asked is not None:
+            for guard in self._guards:
+                guard(kind, old, new, asked.who)
+
     async def change(self, kind: Kind, namespace: str, name: str, part: str, edit: Callable[[Object], Json],
                      options: Options, *, conditional: bool = False, asked: Asked | None = None) -> Written:
         """Replace an object, or the `part` of it, by what `edit` makes of the newest state."""
@@ -137,8 +141,7 @@ class Resources:
                 sent = new["metadata"].pop("managedFields", None)
                 result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
                 self._record(kind, old, result, sent, part, options)
-                if asked is not None:
-                    self._guard(kind, old, result, asked.who)
+                self._guard(kind, old, result, asked)
                 self._admit(kind, old, result)
                 if managers.timeless(old, result):
                     managers.keep(result, old["metadata"]["managedFields"])

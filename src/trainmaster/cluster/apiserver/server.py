@@ -29,6 +29,7 @@ from trainmaster.cluster.apiserver import (
     logs,
     managers,
     negotiation,
+    node_access,
     parts,
     patching,
     routing,
@@ -49,7 +50,6 @@ from trainmaster.cluster.apiserver.forms import Listing
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
 from trainmaster.cluster.apiserver.matching import CREATE, DELETE, UPDATE, Judge
-from trainmaster.cluster.apiserver.node_access import Nodes
 from trainmaster.cluster.apiserver.options import Options, delete_options, write_options
 from trainmaster.cluster.apiserver.patching import Patch
 from trainmaster.cluster.apiserver.rbac import Attributes
@@ -151,11 +151,11 @@ class ApiServer:
         self._catalog = Catalog()
         self._admission = Admission(store, self._catalog)
         self._rbac = Rbac(store)
-        self._access = Either(self._rbac, Nodes(store))
+        self._access = Either(self._rbac, node_access.Nodes(store))
         self._watches = Watches(store, clock)
         self._chain = Chain(store, self._catalog, judges)
         self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock,
-                                    Escalation(self._rbac).check)
+                                    (Escalation(self._rbac).check, node_access.restrict))
         self.accounts = Accounts(store, clock, account_key)
         self._reviews = Reviews(self._access, self._rbac, self._whose)
         self._tokens: Callable[[str], Identity | None] = lambda _header: None

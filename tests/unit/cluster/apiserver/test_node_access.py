@@ -74,3 +74,13 @@ async def test_what_a_pod_needs_goes_to_its_node_as_long_as_it_is_there(api: Api
 ])
 async def test_what_a_node_may_do(api: Api, method: str, path: str, allowed: bool) -> None:
     assert allowed == await may(api, method, path)
+
+
+@pytest.mark.parametrize(("name", "code"), [pytest.param("here", 201, id="itself"),
+                                            pytest.param("there", 403, id="another")])
+async def test_a_node_makes_only_itself_and_its_lease(api: Api, name: str, code: int) -> None:
+    api.transport = InProcess(api.server, HERE)
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+    assert code == (await api.post("/api/v1/nodes", {"metadata": {"name": name}})).code
+    assert code == (await api.post(leases, {"metadata": {"name": name}})).code
