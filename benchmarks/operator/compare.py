@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import shlex
-import shutil
 import statistics
 import subprocess
 import sys
@@ -25,8 +24,8 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 HARNESS = Path(os.environ.get("BENCH_HARNESS") or ROOT.parent / "shared" / "bench")
 TRAINMASTER = Path(sys.executable).parent / "trainmaster"
-PEER = "github.com/kubeflow/training-operator"
-PEER_VERSION = "v1.9.4"
+TOOL = ROOT / "tools" / "kubernetes_binaries.py"
+PEER = "training-operator-1.9.4"
 CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  the peer's own choice
 UNTHROTTLED = ("--kube-api-qps=1000", "--kube-api-burst=2000", "--controller-threads=10")
 Figures = dict[str, Any]
@@ -102,7 +101,7 @@ def main() -> int:
         print(f"No load generator in {HARNESS}. Set BENCH_HARNESS to its folder.", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="trainmaster-bench-") as folder:
-        peer = asked.peer or built(Path(folder))
+        peer = asked.peer or built()
         definitions = Path(folder) / "definitions.yaml"
         definitions.write_text(printed([TRAINMASTER, "crds"]))
         found: dict[str, tuple[Figures, Figures]] = {}
@@ -134,8 +133,7 @@ def peer_command(peer: Path, load: Load) -> list[str]:
 
 def measured(load: Load, operator: list[str], manifests: Sequence[Path], rest: Sequence[str]) -> Figures:
     """The median of the repeats, and the counts of the last one."""
-    tool = ROOT / "tools" / "kubernetes_binaries.py"
-    programs = printed([sys.executable, tool, "etcd", "kube-apiserver"]).strip()
+    programs = printed([sys.executable, TOOL, "etcd", "kube-apiserver"]).strip()
     command = [sys.executable, HARNESS / "load.py", "--bin", programs, "--manifests", *manifests,
                "--operator", shlex.join(operator), *rest]
     alone = ["unshare", "-n", "sh", "-c", f"ip link set lo up; exec {shlex.join(map(str, command))}"]
@@ -147,20 +145,9 @@ def measured(load: Load, operator: list[str], manifests: Sequence[Path], rest: S
     return {**medians, "by_verb": runs[-1]["by_verb"], "replicas": replicas}
 
 
-def built(folder: Path) -> Path:
-    """The Go operator, from its module through the ordinary Go client."""
-    go = shutil.which("go")
-    if go is None:
-        sys.exit("Go is not installed, so the peer cannot be built. Give it with --peer.")
-    where = json.loads(printed([go, "mod", "download", "-json", f"{PEER}@{PEER_VERSION}"], cwd=folder))["Dir"]
-    source = folder / "peer"
-    shutil.copytree(where, source, copy_function=shutil.copyfile)
-    program = folder / "training-operator"
-    subprocess.run(
-        [go, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program, "./cmd/training-operator.v1"],
-        cwd=source, env={**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}, check=True,
-    )
-    return program
+def built() -> Path:
+    """The Go operator, from its module, in the cache of the tests."""
+    return Path(printed([sys.executable, TOOL, PEER]).strip()) / PEER
 
 
 def printed(command: Sequence[str | Path], cwd: Path | None = None) -> str:
@@ -171,7 +158,7 @@ def report(found: dict[str, tuple[Figures, Figures]]) -> str:
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
     lines = [
         "# The operator beside kubeflow's", "",
-        f"{now} UTC, {os.cpu_count()} cores, Python {platform.python_version()}, peer: {PEER} {PEER_VERSION}. Medians.",
+        f"{now} UTC, {os.cpu_count()} cores, Python {platform.python_version()}, peer: {PEER}. Medians.",
         "`others_share` is how busy everybody else kept the machine: where it is not near 0, believe counts and CPU,",
         "not times.", "",
         "| load | goal | at most | is | |", "|---|---|---|---|---|",

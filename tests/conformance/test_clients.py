@@ -70,6 +70,14 @@ listed ['from-an-image', 'good']
 again True
 left []
 """
+FUNCTION = """\
+pods ['fn-master-0', 'fn-worker-0', 'fn-worker-1']
+runs ['bash', '-c'] True True
+told {'MASTER_ADDR': 'fn-master-0', 'WORLD_SIZE': '6', 'RANK': '0', 'PET_NNODES': '3', 'PET_NPROC_PER_NODE': '2'}
+asks {'cpu': '1', 'memory': '1Gi'}
+succeeded True
+left []
+"""
 INSTALLED = ""  # what is in the environment of the tests
 
 
@@ -151,3 +159,9 @@ async def test_a_day_with_the_training_sdk(cluster: clusters.Cluster, tmp_path: 
     out, err = await said("day_kubeflow_training.py", "kubeflow-training", cluster, clusters.NAMESPACE, tmp_path)
 
     assert TRAINING == out, err
+
+
+async def test_a_function_as_a_job_with_the_training_sdk(cluster: clusters.Cluster, tmp_path: Path) -> None:
+    out, err = await said("function_kubeflow_training.py", "kubeflow-training", cluster, clusters.NAMESPACE, tmp_path)
+
+    assert FUNCTION == out, err

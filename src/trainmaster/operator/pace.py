@@ -4,14 +4,20 @@ News about the pods of a job comes in bursts. Waiting a moment shows a burst as 
 for each pod, and what ends together is judged together. How long a moment is depends on the server: the slower it
 answers, the further apart the news of one burst come, and the more it helps to ask less of it. A fixed moment was
 rejected: what is long enough for a busy server would be felt on an idle one.
+
+The same holds for writing: while the server is busy, what is not the end of a job is written once in a moment at most.
 """
 
+from collections import OrderedDict
 from datetime import timedelta
 
+from trainmaster.runtime.clock import Clock
+
 SHORTEST = timedelta(milliseconds=20)   # shorter than anybody notices
-LONGEST = timedelta(seconds=1)
-ANSWERS = 5                             # a moment is as long as so many answers take
+LONGEST = timedelta(seconds=2)
+ANSWERS = 8                             # a moment is as long as so many answers take
 WEIGHT = 0.2                            # of the newest answer in the average
+REMEMBERED = 10_000                     # jobs whose last write is known; of others it may be written again
 
 
 class Pace:
@@ -19,6 +25,7 @@ class Pace:
 
     def __init__(self) -> None:
         self._seconds = 0.0
+        self._last: OrderedDict[str, float] = OrderedDict()     # by UID: the last write, or when one was due first
 
     def answered(self, seconds: float) -> None:
         """The server took so long to answer a write, our own waiting for our turn included."""
@@ -27,3 +34,19 @@ class Pace:
     @property
     def moment(self) -> timedelta:
         return min(LONGEST, max(SHORTEST, timedelta(seconds=ANSWERS * self._seconds)))
+
+    def is_due(self, uid: str, clock: Clock) -> bool:
+        """Whether a status that is not the end may be written now. The first time is the beginning of the wait."""
+        if self.moment <= SHORTEST:
+            return True
+        last = self._last.get(uid)
+        if last is None:
+            self.wrote(uid, clock)
+            return False
+        return clock.monotonic() - last >= self.moment.total_seconds()
+
+    def wrote(self, uid: str, clock: Clock) -> None:
+        self._last[uid] = clock.monotonic()
+        self._last.move_to_end(uid)
+        while len(self._last) > REMEMBERED:
+            self._last.popitem(last=False)

@@ -66,27 +66,33 @@ class Reconciler:
         thing = ledger.with_memory(self._recent.newest(shown))
         todo, stored = self._decide(thing)
         try:
-            thing, failure = await self._carry_out(todo, thing, stored)
+            thing, failure, again = await self._carry_out(todo, thing, stored)
             if isinstance(failure, Refused) and (end := self._ended(thing, failure)) is not None:
                 todo = end
                 stored = codec.decode_status(ledger.with_memory(thing).get("status"))
-                thing, failure = await self._carry_out(todo, thing, stored)
+                thing, failure, again = await self._carry_out(todo, thing, stored)
         except NotFound:
             return None  # deleted while we looked at it
         if failure is not None:
             raise failure
-        return todo.look_again_at
+        return again
 
-    async def _carry_out(self, todo: Plan, thing: Object, stored: JobStatus) -> tuple[Object, KubeError | None]:
-        """Do a plan; the job as it is then, and why to try again, if there is a reason."""
+    async def _carry_out(
+        self, todo: Plan, thing: Object, stored: JobStatus
+    ) -> tuple[Object, KubeError | None, datetime | None]:
+        """Do a plan; the job as it is then, why to try again, if there is a reason, and when to look again."""
         if todo.record is not None and todo.record != stored:
             thing, stored = await self._write(thing, stored, todo.record)
         failure = await self._hands.apply(todo.actions, thing, self._resource)
         if todo.status != stored:
+            if failure is None and not todo.status.finished and not self._pace.is_due(uid_of(thing), self._clock):
+                # More news is on its way: the status is told with it, and so are the events.
+                soon = self._clock.now() + self._pace.moment
+                return thing, None, min(soon, todo.look_again_at or soon)
             thing, stored = await self._write(thing, stored, todo.status)
         for event in todo.events:
             await self._tell(thing, event)
-        return thing, failure
+        return thing, failure, todo.look_again_at
 
     def _ended(self, thing: Object, failure: Refused) -> Plan | None:
         """The end of a job that can never have its pods."""
@@ -112,6 +118,7 @@ class Reconciler:
         began = self._clock.monotonic()
         stored = await ledger.write(self._client, self._resource, thing, after)
         self._pace.answered(self._clock.monotonic() - began)
+        self._pace.wrote(uid_of(thing), self._clock)
         self._recent.written(stored)
         self._metrics.stored(self._framework.kind.container, namespace_of(thing), before, after)
         return stored, after

@@ -17,7 +17,7 @@ from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
 from trainmaster.runtime.recorder import Recorder
 
-AT_ONCE = 4
+AT_ONCE = 2
 ROOM = 20_000
 # With the doubling delays a server may be away for about ten minutes before an Event is given up.
 ATTEMPTS = 12
