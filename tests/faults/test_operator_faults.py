@@ -41,6 +41,16 @@ async def good_day(it: Stage) -> None:
     await it.settle()
 
 
+CLEAN: dict[str, Object] = {}
+
+
+async def on_a_good_day(case: Case) -> Object:
+    """How it ends; asked for with every seed, and always the same."""
+    if named(case) not in CLEAN:
+        _, CLEAN[named(case)] = await at_rest(case, None)
+    return CLEAN[named(case)]
+
+
 def named(case: Case) -> str:
     return f"{case.thing['kind']}: {case.name}"
 
@@ -48,7 +58,7 @@ def named(case: Case) -> str:
 @pytest.mark.parametrize("seed", FEW)
 @pytest.mark.parametrize("case", STEADY[::3], ids=named)
 async def test_whatever_goes_wrong_the_end_is_the_same(case: Case, seed: int) -> None:
-    _, clean = await at_rest(case, None)
+    clean = await on_a_good_day(case)
     injected, end = await at_rest(case, seed)
 
     assert injected or case.deletes
@@ -60,7 +70,7 @@ async def test_whatever_goes_wrong_the_end_is_the_same(case: Case, seed: int) ->
 @pytest.mark.parametrize("case", STEADY, ids=named)
 async def test_whatever_goes_wrong_for_long(case: Case, seed: int) -> None:
     """As above, many times: the cheap slice finds what is common, this what is rare."""
-    _, clean = await at_rest(case, None)
+    clean = await on_a_good_day(case)
     _, end = await at_rest(case, seed)
 
     assert clean == end
