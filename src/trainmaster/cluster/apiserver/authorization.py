@@ -92,8 +92,8 @@ class Rbac:
 
     def allows(self, who: Identity, wanted: Attributes) -> bool:
         held = self._of(who)
-        # The name is not part of the question, so that the answers stay few.
-        question = (wanted.verb, wanted.resource, wanted.namespace, wanted.subresource, wanted.group, wanted.path)
+        verb, group, resource, part, namespace, _name, path = wanted
+        question = (verb, group, resource, part, namespace, path)      # without the name, so that answers stay few
         found = held.answers.get(question)
         if found is None:
             if len(held.answers) >= MOST_ANSWERS:
