@@ -62,8 +62,8 @@ def test_what_waits_is_told_once_for_all_that_wait_for_it() -> None:
 
 def test_the_first_failure_and_what_followed() -> None:
     ended = [
-        {"pod": "mnist-worker-1", "uid": "a", "exitCode": 137, "says": "exit code 137, killed by SIGKILL", "reason": "OOMKilled",
-         "node": "vm", "finishedAt": "2026-01-01T00:00:10Z", "lastWords": "step 1\nstep 2"},
+        {"pod": "mnist-worker-1", "uid": "a", "exitCode": 137, "says": "exit code 137, killed by SIGKILL",
+         "reason": "OOMKilled", "node": "vm", "finishedAt": "2026-01-01T00:00:10Z", "lastWords": "step 1\nstep 2"},
         {"pod": "mnist-worker-0", "uid": "b", "exitCode": 1, "reason": "Error",
          "finishedAt": "2026-01-01T00:00:13Z"},
     ]
