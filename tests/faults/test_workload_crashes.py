@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.unit.cluster.controllers.workloads import test_jobs as job_tests
+from tests.unit.cluster.controllers.workloads import test_stateful_sets as stateful_tests
 from tests.unit.cluster.controllers.workloads.scene import Scene, scene, workload
 from tests.unit.cluster.controllers.workloads.test_deployments import patch, revisions, set_image
 
@@ -15,6 +16,7 @@ from trainmaster.api.meta import Object
 from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS
 from trainmaster.cluster.controllers.workloads.jobs import JOBS
 from trainmaster.cluster.controllers.workloads.replica_sets import REPLICA_SETS
+from trainmaster.cluster.controllers.workloads.stateful_sets import STATEFUL_SETS
 
 pytestmark = pytest.mark.faults
 
@@ -113,7 +115,19 @@ async def suspended_job(it: Scene) -> Object:
     return await job_end(it)
 
 
+async def stateful_set(it: Scene) -> Object:
+    await it.client.create(STATEFUL_SETS, stateful_tests.stateful(replicas=2))
+    await it.run(3)
+    await stateful_tests.set_image(it, "i:2")
+    await it.run(5)
+    await stateful_tests.patch(it, replicas=1)
+    await it.run(2)
+    status = (await it.client.get(STATEFUL_SETS, "web", "default"))["status"]
+    return {"pods": await stateful_tests.images(it), "status": status}
+
+
 @pytest.mark.parametrize("story", [
+    pytest.param(stateful_set, marks=pytest.mark.full, id="a stateful set is updated and shrinks"),
     pytest.param(job_with_failures, id="a job succeeds after failures"),
     pytest.param(job_that_fails, marks=pytest.mark.full, id="a job fails while another pod runs"),
     pytest.param(indexed_job, id="an index is tried again"),
