@@ -13,7 +13,7 @@ from trainmaster.cluster.apiserver.kinds import BUILT_IN
 # Those that Kubernetes brings come first, in the order of a real server.
 FIRST_GROUPS = (
     "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-    "autoscaling", "batch", "networking.k8s.io", "policy",
+    "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy",
     "rbac.authorization.k8s.io", "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io",
     "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "flowcontrol.apiserver.k8s.io",
     "resource.k8s.io", "kubeflow.org", "scheduling.volcano.sh",

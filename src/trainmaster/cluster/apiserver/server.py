@@ -392,7 +392,7 @@ class ApiServer:
                 if call.verb == "get":
                     return self._read(call)
                 return await self._shielded(self._write_part(call))
-            case "ephemeralcontainers" if call.verb == "get":
+            case "ephemeralcontainers" | "approval" if call.verb == "get":
                 return self._read(call)
             case "log":
                 pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
@@ -420,8 +420,8 @@ class ApiServer:
                                                    call.options(), asked=call.asked(UPDATE))
         elif place.subresource == "ephemeralcontainers":
             written = await self._attach(call)
-        else:
-            written = await self._change(call, place.subresource)
+        else:      # an approval is a condition, and all that may be written there
+            written = await self._change(call, "status" if place.subresource == "approval" else place.subresource)
         return self._object(call, 200, written, form)
 
     async def _attach(self, call: Call) -> Written:
