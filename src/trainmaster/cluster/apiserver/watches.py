@@ -133,6 +133,8 @@ class Watches:
                 await subscription.wait()
                 if tempo.rest is not None:
                     await tempo.rest()
+            if wish.bookmarks:      # the next watch begins here and not where the last change was
+                yield presented.bookmark(subscription.progress)
         except (Closed, Lagged):
             return
         finally:
