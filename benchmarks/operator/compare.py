@@ -54,6 +54,11 @@ def part(name: str) -> Callable[[Figures, Figures], float]:
     return lambda ours, peer: ours[name] / peer[name]
 
 
+def last_object(ours: Figures, peer: Figures) -> float:
+    """Services are made before pods here and after them there: what counts is when everything is there."""
+    return float(max(ours["t_pods"], ours["t_services"]) / max(peer["t_pods"], peer["t_services"]))
+
+
 def no_events(figures: Figures) -> float:
     """Requests per job that are not events."""
     counted = {name: n for name, n in figures["by_verb"].items() if not name[0].isdigit()}
@@ -82,8 +87,8 @@ GOALS = (
     Goal(LOADS[1].name, "events that were not delivered, of 12 a job at least",
          lambda ours, _: max(0.0, 12 - events(ours)), 0.0),
     Goal(LOADS[1].name, "resident memory, MB", lambda ours, _: float(ours["rss_peak_operator"]), 150),
-    Goal(LOADS[2].name, "time to the last service, part of the peer's", part("t_services"), 0.12),
-    Goal(LOADS[3].name, "time to the last service, part of the peer's", part("t_services"), 0.9),
+    Goal(LOADS[2].name, "time to the last pod and service, part of the peer's", last_object, 0.12),
+    Goal(LOADS[3].name, "time to the last pod and service, part of the peer's", last_object, 0.9),
 )
 SHOWN = ("t_pods", "t_services", "t_running", "t_ended", "requests_per_job", "cpu_ms_per_job", "rss_peak_operator",
          "others_share")

@@ -14,8 +14,8 @@ from datetime import timedelta
 from trainmaster.runtime.clock import Clock
 
 SHORTEST = timedelta(milliseconds=20)   # shorter than anybody notices
-LONGEST = timedelta(seconds=2)
-ANSWERS = 8                             # a moment is as long as so many answers take
+LONGEST = timedelta(milliseconds=300)
+ANSWERS = 5                             # a moment is as long as so many answers take
 WEIGHT = 0.2                            # of the newest answer in the average
 REMEMBERED = 10_000                     # jobs whose last write is known; of others it may be written again
 

@@ -14,10 +14,10 @@ from trainmaster.testing.clock import VirtualClock
     [
         pytest.param([], SHORTEST, id="nothing is known: not to be noticed"),
         pytest.param([0.002] * 50, SHORTEST, id="an idle server: the same"),
-        pytest.param([0.1] * 100, timedelta(seconds=0.8), id="a busy server: as long as a few of its answers"),
+        pytest.param([0.04] * 100, timedelta(seconds=0.2), id="a busy server: as long as a few of its answers"),
         pytest.param([10.0] * 100, LONGEST, id="a server in trouble: not for ever"),
         pytest.param([1.0] * 50 + [0.001] * 50, SHORTEST, id="it is over"),
-        pytest.param([0.002] * 50 + [0.5], timedelta(seconds=0.8128), id="one slow answer counts for a part"),
+        pytest.param([0.002] * 50 + [0.1], timedelta(seconds=0.108), id="one slow answer counts for a part"),
     ],
 )
 def test_a_moment(answers: Sequence[float], expected: timedelta) -> None:
@@ -37,13 +37,13 @@ async def test_an_idle_server_is_written_to_at_once() -> None:
 async def test_a_busy_server_is_written_to_once_in_a_moment() -> None:
     pace, clock = Pace(), VirtualClock()
     for _ in range(100):
-        pace.answered(0.1)    # a moment is 0.8 seconds
+        pace.answered(0.04)    # a moment is 0.2 seconds
     due = [pace.is_due("job", clock)]
-    await clock.advance(0.9)
+    await clock.advance(0.3)
     due.append(pace.is_due("job", clock))
     pace.wrote("job", clock)
     due.append(pace.is_due("job", clock))
-    await clock.advance(0.9)
+    await clock.advance(0.3)
     due.append(pace.is_due("job", clock))
 
     assert [False, True, False, True] == due
