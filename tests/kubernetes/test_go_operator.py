@@ -115,7 +115,7 @@ def recorded_again(
     output = folder / f"traces-{time.monotonic_ns()}"
     done = subprocess.run(
         [sys.executable, parity.KIT / "record.py", "--name=go", f"--output={output}", f"--kubeconfig={kubeconfig}",
-         "--repeat=1", f"--settle={settle}", "--parallel=8", f"--log={folder}", "--warm-up=2",
+         "--repeat=1", f"--settle={settle}", "--parallel=5", f"--log={folder}", "--warm-up=2",
          f"--ready=http://127.0.0.1:{PROBES}/readyz", *profiles,
          *(parity.KIT / "scenarios" / f"{name}.yaml" for name in names)],
         capture_output=True, text=True, timeout=1200, check=False)
@@ -133,8 +133,12 @@ def training() -> list[str]:
     pytest.param(None, id="all", marks=pytest.mark.full),
 ])
 def test_it_does_what_it_did(operator: Path, server: Path, names: tuple[str, ...] | None, tmp_path: Path) -> None:
-    wrong = recorded_again(operator, server, tmp_path, list(names or training()), 0.7)
-    if wrong:  # a step was cut short on a busy machine, or not
-        wrong = recorded_again(operator, server, tmp_path, list(wrong), 2.0)
+    wrong = list(names or training())
+    differing: dict[str, list[str]] = {}
+    for settle in (0.7, 2.0, 4.0):  # a step may be cut short on a busy machine: more patience, for what differs
+        differing = recorded_again(operator, server, tmp_path, wrong, settle)
+        wrong = list(differing)
+        if not wrong:
+            break
 
-    assert {} == wrong
+    assert {} == differing
