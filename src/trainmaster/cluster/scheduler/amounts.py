@@ -27,7 +27,7 @@ def amounts(quantities: Mapping[str, Json] | None) -> dict[str, int]:
     for name, text in (quantities or {}).items():
         try:
             found[name] = thousandths(text)
-        except ValueError:
+        except (TypeError, ValueError):
             continue
     return found
 

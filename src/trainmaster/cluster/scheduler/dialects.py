@@ -4,17 +4,19 @@ One engine decides for all of them. A dialect says only what differs: whether po
 in, whether there are queues, and the words.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trainmaster.api import groups
-from trainmaster.api.meta import Key, Object, Resource, key_of, labels_of, metadata, name_of, namespace_of, uid_of
+from trainmaster.api.meta import Json, Key, Object, Resource, key_of, labels_of, metadata, name_of, namespace_of, uid_of
 from trainmaster.cluster.scheduler.amounts import amounts
 from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Queue
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 T9K_GROUP_LABEL = "scheduler.tensorstack.dev/group-name"
+_MEMBERS = re.compile("[0-9]{1,9}")      # in an annotation, which anybody may write
 
 
 def listed(counts: Mapping[str, int]) -> str:
@@ -96,29 +98,38 @@ def group_of(pod: Object) -> GroupKey | None:
     return GroupKey(dialect.name, Key(namespace_of(pod), name)) if name else None
 
 
+def fields(found: Json) -> Object:
+    """What should be an object. Nobody checks all that groups and queues say: what is of another type says nothing."""
+    return found if isinstance(found, dict) else {}
+
+
+def entries(found: Json) -> list[Object]:
+    """What should be a list of objects."""
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
 def read_group(raw: Object, dialect: Dialect) -> Group:
-    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    spec, status = fields(raw.get("spec")), fields(raw.get("status"))
     wanted = spec.get("minResources")
-    roles = spec.get("minTaskMember") or {
-        str(role.get("name")): int(role.get("minMember") or 0) for role in spec.get("roles") or ()}
+    roles = {str(name): _count(least) for name, least in fields(spec.get("minTaskMember")).items()} or {
+        str(role.get("name")): _count(role.get("minMember")) for role in entries(spec.get("roles"))}
     return Group(
-        key=GroupKey(dialect.name, key_of(raw)), uid=uid_of(raw), least=int(spec.get("minMember") or 0), roles=roles,
+        key=GroupKey(dialect.name, key_of(raw)), uid=uid_of(raw), least=_count(spec.get("minMember")), roles=roles,
         queue=str(spec.get("queue") or "default"), priority_class=str(spec.get("priorityClassName") or ""),
-        priority=int(spec.get("priority") or 0), wanted=None if wanted is None else amounts(wanted),
+        priority=_count(spec.get("priority")), wanted=None if wanted is None else amounts(fields(wanted)),
         phase=str(status.get("phase") or ""), created=str(metadata(raw).get("creationTimestamp") or ""), raw=raw,
     )
 
 
 def read_queue(raw: Object) -> Queue:
-    spec = raw.get("spec") or {}
-    quota = (spec.get("quota") or {}).get("requests") or spec.get("requests")
-    capability = spec.get("capability") or quota
-    guarantee = (spec.get("guarantee") or {}).get("resource")
-    state = (raw.get("status") or {}).get("state") or "Open"
+    spec = fields(raw.get("spec"))
+    quota = fields(spec.get("quota")).get("requests") or spec.get("requests")
+    capability, deserved = fields(spec.get("capability") or quota), fields(spec.get("deserved"))
+    guarantee = fields(fields(spec.get("guarantee")).get("resource"))
+    state = fields(raw.get("status")).get("state") or "Open"
     return Queue(
-        name=name_of(raw), weight=max(int(spec.get("weight") or 1), 1), priority=int(spec.get("priority") or 0),
-        capability=amounts(capability) if capability else None,
-        deserved=amounts(spec["deserved"]) if spec.get("deserved") else None,
+        name=name_of(raw), weight=max(_count(spec.get("weight")), 1), priority=_count(spec.get("priority")),
+        capability=amounts(capability) if capability else None, deserved=amounts(deserved) if deserved else None,
         guarantee=amounts(guarantee) if guarantee else None,
         reclaimable=spec.get("reclaimable", spec.get("preemptible", True)) is not False,
         open=state == "Open" and not spec.get("closed"), parent=str(spec.get("parent") or ""),
@@ -127,14 +138,17 @@ def read_queue(raw: Object) -> Queue:
     )
 
 
+def _count(found: Json) -> int:
+    return found if isinstance(found, int) else 0
+
+
 def group_for(pod: Object, dialect: Dialect, owner: Object | None) -> Object:
     """The group for a pod that names none: one for all pods of its owner, of one member unless the pod says more."""
     meta = metadata(pod)
     annotations = meta.get("annotations") or {}
     said = annotations.get("scheduling.volcano.sh/group-min-member") or annotations.get(
         "scheduling.k8s.io/group-min-member") or "1"
-    least = int(said) if str(said).isdigit() else 1
-    spec: Object = {"minMember": max(least, 1)}
+    spec: Object = {"minMember": max(int(said), 1) if _MEMBERS.fullmatch(said) else 1}
     if dialect.queued:
         spec["queue"] = (annotations.get("scheduling.volcano.sh/queue-name")
                          or labels_of(pod).get("scheduler.tensorstack.dev/queue") or "default")

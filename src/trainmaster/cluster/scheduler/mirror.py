@@ -8,11 +8,11 @@ from datetime import datetime
 from functools import partial
 
 from trainmaster.api.core import NODES, PODS, PRIORITY_CLASSES
-from trainmaster.api.meta import Object, Resource, name_of, uid_of
+from trainmaster.api.meta import Object, Resource, key_of, name_of, uid_of
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.dialects import Dialect
 from trainmaster.cluster.scheduler.gangs import ALLOCATED, RUNNING
-from trainmaster.cluster.scheduler.snapshot import Claim, Pod, Snapshot, State, read_pod
+from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Pod, Snapshot, State, read_pod
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
@@ -114,7 +114,7 @@ class Mirror:
             group = dialects.read_group(after, dialect)
             self.snapshot.groups[group.key] = group
         elif before is not None:
-            self.snapshot.groups.pop(dialects.read_group(before, dialect).key, None)
+            self.snapshot.groups.pop(GroupKey(dialect.name, key_of(before)), None)
 
     def _queue(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
         if after is not None:

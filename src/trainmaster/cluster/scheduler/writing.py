@@ -10,15 +10,15 @@ from typing import Any
 import orjson
 
 from trainmaster.api.groups import WHY
-from trainmaster.api.meta import Json, Object, metadata, timestamp
+from trainmaster.api.meta import Object, metadata, timestamp
 from trainmaster.cluster.scheduler.amounts import Amounts, shown
-from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH, T9K, Dialect
+from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH, T9K, Dialect, entries, fields
 from trainmaster.cluster.scheduler.settings import Condition, Verdict
 
 
 def status_patch(verdict: Verdict, dialect: Dialect, now: datetime, decision: str) -> Object | None:
     """The merge patch that brings the group's status up to date, or None."""
-    there = verdict.group.raw.get("status") or {}
+    there = fields(verdict.group.raw.get("status"))
     wanted: Object = {} if dialect is T9K else {"phase": _phase(verdict, dialect)}
     if dialect is COSCHEDULING and verdict.phase == "Scheduling" and not there.get("scheduleStartTime"):
         wanted["scheduleStartTime"] = timestamp(now)
@@ -26,7 +26,7 @@ def status_patch(verdict: Verdict, dialect: Dialect, now: datetime, decision: st
         if count or there.get(name):
             wanted[name] = count or None
     news = {name: value for name, value in wanted.items() if there.get(name) != value}
-    conditions = _conditions(there.get("conditions") or [], verdict.condition, now, decision)
+    conditions = _conditions(entries(there.get("conditions")), verdict.condition, now, decision)
     if conditions is not None and dialect not in (COSCHEDULING, T9K):
         news["conditions"] = conditions
     return {"status": news} if news else None
@@ -42,18 +42,19 @@ def why_patch(verdict: Verdict) -> Object | None:
 
 def queue_status(raw: Object, allocated: Amounts, counts: Mapping[str, int]) -> Object | None:
     """What a queue shows: what it has, and how many groups of it are in each state."""
-    there = raw.get("status") or {}
+    there = fields(raw.get("status"))
+    had = fields(there.get("allocated"))
     wanted: dict[str, Any] = {"allocated": {name: shown(name, amount) for name, amount in sorted(allocated.items())
                                             if amount}}
     if not there.get("state"):
         wanted["state"] = "Open"
     for name in ("pending", "running", "inqueue", "unknown", "completed"):
-        if counts.get(name, 0) != int(there.get(name) or 0):
+        if counts.get(name, 0) != (there.get(name) or 0):
             wanted[name] = counts.get(name, 0)
-    if wanted["allocated"] == (there.get("allocated") or {}):
+    if wanted["allocated"] == had:
         del wanted["allocated"]
     else:      # a merge patch adds: what the queue has no longer must be said
-        gone = {name: None for name in there.get("allocated") or {} if name not in wanted["allocated"]}
+        gone = {name: None for name in had if name not in wanted["allocated"]}
         wanted["allocated"] = {**gone, **wanted["allocated"]}
     return {"status": wanted} if wanted else None
 
@@ -62,7 +63,7 @@ def _phase(verdict: Verdict, dialect: Dialect) -> str:
     return "Pending" if dialect is KUBE_BATCH and verdict.phase == "Inqueue" else verdict.phase
 
 
-def _conditions(there: list[Json], new: Condition | None, now: datetime, decision: str) -> list[Json] | None:
+def _conditions(there: list[Object], new: Condition | None, now: datetime, decision: str) -> list[Object] | None:
     if new is None:
         return None
     written = {"type": new.type, "status": "True", "reason": new.reason, "message": new.message}

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from trainmaster.api import groups
 from trainmaster.api.core import DEFINITIONS, EVENTS, NODES, PODS
 from trainmaster.api.groups import WHY
-from trainmaster.api.meta import Object
+from trainmaster.api.meta import Object, Resource
 from trainmaster.cluster.scheduler import loop
 from trainmaster.kube.client import Client
 from trainmaster.testing.clock import VirtualClock
@@ -191,3 +193,49 @@ async def test_the_claim_of_a_gang_ends_by_itself() -> None:
         await clock.advance(200)
 
         assert "a" == (await nodes_of_pods(client))["other"]
+
+
+@pytest.mark.parametrize(("resource", "spec", "status"), [
+    pytest.param(groups.KUBE_BATCH_GROUPS, {"minMember": 1, "priority": "high"}, {}, id="a priority in words"),
+    pytest.param(groups.KUBE_BATCH_GROUPS, {"minTaskMember": "all", "roles": ["x"]}, {}, id="roles that are none"),
+    pytest.param(groups.T9K_GROUPS, {"minResources": {"cpu": {"limits": 1}}}, {}, id="an amount that is an object"),
+    pytest.param(groups.VOLCANO_GROUPS, {"minResources": {"cpu": "1e999999999"}}, {}, id="an amount beyond measure"),
+    pytest.param(groups.VOLCANO_GROUPS, {"minMember": 1}, {"conditions": ["x"]}, id="conditions that are none"),
+    pytest.param(groups.T9K_QUEUES, {"weight": "heavy", "guarantee": "all", "quota": {}}, {}, id="a queue of words"),
+    pytest.param(groups.VOLCANO_QUEUES, {}, {"allocated": "much", "pending": "few"}, id="words in its status"),
+])
+async def test_what_a_group_or_queue_says_that_means_nothing_stops_nobody(
+        resource: Resource, spec: Object, status: Object) -> None:
+    async with scheduling() as (clock, _, client):
+        await add_node(client)
+        place = {"namespace": "default"} if resource.namespaced else {}
+        odd = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "odd", **place},
+               "spec": spec, "status": status}
+        await client.create(resource, odd)
+        if status and resource is groups.VOLCANO_QUEUES:
+            await client.patch(resource, "odd", "", {"status": status}, subresource="status")
+        member = gang_pod("odd", 0, cpu="100m")
+        member["spec"]["schedulerName"] = "kube-batch" if resource is groups.KUBE_BATCH_GROUPS else "volcano"
+        await client.create(PODS, member)
+        await client.create(PODS, pod("other"))
+        await clock.settle()
+
+        assert "a" == (await nodes_of_pods(client))["other"]
+
+
+@pytest.mark.parametrize("members", [
+    pytest.param("\u00b2", id="a digit that is no number"),
+    pytest.param("9" * 5000, id="more digits than a number can have"),
+    pytest.param("2147483648", id="more members than a group can have"),
+    pytest.param("0", id="nobody"),
+])
+async def test_a_pod_that_asks_for_an_impossible_group_gets_one_of_its_own(members: str) -> None:
+    async with scheduling() as (clock, _, client):
+        await add_node(client)
+        alone = pod("x")
+        alone["metadata"]["annotations"] = {"scheduling.volcano.sh/group-min-member": members}
+        alone["spec"]["schedulerName"] = "volcano"
+        await client.create(PODS, alone)
+        await clock.settle()
+
+        assert {"x": "a"} == await nodes_of_pods(client)
