@@ -1,4 +1,4 @@
-"""Subresources that are more than a slice of the object: binding, eviction, scale, finalize. Pure.
+"""Subresources that are more than a slice of the object: binding, eviction, token, scale, finalize. Pure.
 
 Each becomes an edit, a function from the newest state of the object to the next one, which `resources` carries out.
 """
@@ -75,6 +75,13 @@ def eviction(body: Json, name: str) -> DeleteOptions:
     if (as_object(thing.get("metadata") or {})).get("name", name) != name:
         raise failures.bad_request("the name of the eviction does not match the name on the URL")
     return delete_options(thing.get("deleteOptions") or {}, Query(()))
+
+
+def token_request(body: Json) -> Object:
+    """Read a TokenRequest. Raises Failure 400."""
+    thing = as_object(body)
+    _refuse_faults(thing, "authentication.k8s.io/v1", "TokenRequest")
+    return thing
 
 
 def finalized(kind: Kind, body: Json) -> Callable[[Object], Object]:

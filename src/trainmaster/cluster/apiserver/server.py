@@ -36,7 +36,7 @@ from trainmaster.cluster.apiserver import (
     traffic,
 )
 from trainmaster.cluster.apiserver.access_reviews import Reviews
-from trainmaster.cluster.apiserver.accounts import Accounts
+from trainmaster.cluster.apiserver.accounts import ISSUER, Accounts
 from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.authorization import Either, Rbac
@@ -262,8 +262,9 @@ class ApiServer:
         self._tokens = tokens
 
     def _whose(self, token: str, audiences: Sequence[str]) -> tuple[Identity, list[str]] | None:
-        if (who := self._tokens(f"Bearer {token}")) is not None:
-            return who, []
+        if (who := self._tokens(f"Bearer {token}")) is not None:      # given out for this server, and nobody else
+            fitting = [each for each in audiences if each == ISSUER]
+            return (who, fitting) if fitting or not audiences else None
         return self.accounts.identify(token, audiences)
 
     def _virtual(self, call: Call) -> Answer:
@@ -398,8 +399,8 @@ class ApiServer:
                 pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
                 return await logs.log(pod, call.query, self._node)
             case "token":
-                asked = call.attachment() if call.request.body.strip() else {}
-                return _json(201, self.accounts.request(place.namespace, place.name, bodies.as_object(asked)))
+                asked = parts.token_request(call.attachment() if call.request.body.strip() else {})
+                return _json(201, self.accounts.request(place.namespace, place.name, asked))
             case "scale" if call.verb == "get":
                 thing = orjson.loads(call.kind.present(self._resources.get(call.kind, place.namespace, place.name)))
                 return _json(200, parts.scale_of(call.kind, thing))

@@ -7,7 +7,9 @@ import jwt
 import pytest
 from tests.unit.cluster.apiserver.api import PODS, Api, pod, serving
 
+from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver.accounts import ISSUER, Accounts
+from trainmaster.cluster.apiserver.auth import Identity
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 TOKEN = f"{ACCOUNTS}/robot/token"
@@ -97,3 +99,27 @@ async def test_others_can_verify_them(api: Api) -> None:
     claims = jwt.decode(given, key, ["ES256"], issuer=found["issuer"], audience=ISSUER, options={
         "verify_exp": False, "verify_nbf": False, "verify_iat": False})
     assert ROBOT == claims["sub"]
+
+
+@pytest.mark.parametrize("spec", [
+    pytest.param("all", id="words"),
+    pytest.param({"expirationSeconds": "soon"}, id="a time in words"),
+    pytest.param({"audiences": 3}, id="audiences that are no list"),
+    pytest.param({"boundObjectRef": "p"}, id="bound to a word"),
+    pytest.param({"boundObjectRef": {"kind": ["Pod"]}}, id="bound to several kinds"),
+])
+async def test_a_request_for_a_token_that_cannot_be_read_is_refused(api: Api, spec: Json) -> None:
+    assert 400 == (await api.post(TOKEN, {"spec": spec})).code
+
+
+@pytest.mark.parametrize(("audiences", "status"), [
+    pytest.param([], {"authenticated": True, "user": {"username": "ann"}}, id="whoever asks"),
+    pytest.param([ISSUER, "vault"], {"authenticated": True, "user": {"username": "ann"}, "audiences": [ISSUER]},
+                 id="this server among others"),
+    pytest.param(["vault"], {"user": {}, "error": "invalid bearer token"}, id="somebody else"),
+])
+async def test_a_token_that_was_given_out_is_for_this_server_alone(
+        api: Api, audiences: list[str], status: Object) -> None:
+    api.server.recognise(lambda header: Identity("ann", ()) if header == "Bearer t" else None)
+
+    assert status == (await api.made(REVIEWS, {"spec": {"token": "t", "audiences": audiences}}))["status"]
