@@ -84,8 +84,11 @@ class Calls:
         """Raises Broken."""
         query = f"timeout={hook.seconds}s"
         if hook.service is None:
-            url = URL(hook.url)
-            return Destination(url.with_query(query), None, f"{hook.url}?{query}")
+            said = f"{hook.url}?{query}"
+            try:
+                return Destination(URL(hook.url).with_query(query), None, said)
+            except ValueError as error:      # a host that is none; what is stored is judged by other rules
+                raise Broken(f'failed to call webhook: Post "{said}": {str(error)[:MOST_QUOTED]}') from error
         service = hook.service
         name = f"{service.name}.{service.namespace}.svc"
         said = f"https://{name}:{service.port}{service.path}?{query}"

@@ -257,6 +257,17 @@ async def test_a_service_of_pods_cannot_be_called_yet_and_says_so(api: Api) -> N
         '"https://hooks.default.svc:443/?timeout=10s": service "hooks" leads to pods')
 
 
+@pytest.mark.parametrize(("policy", "code"), [pytest.param("Fail", 500, id="refused where webhooks must answer"),
+                                             pytest.param("Ignore", 201, id="and let through where not")])
+async def test_a_host_that_is_none_is_a_webhook_that_fails(api: Api, policy: str, code: int) -> None:
+    await register(api, "Validating", hook({"url": f"https://\u00e9{'a' * 80}/"}, failurePolicy=policy))
+
+    answer = await api.post(MAPS, config_map())
+
+    told = answer.json.get("message", "")
+    assert (code, policy == "Fail") == (answer.code, 'failed calling webhook "a.example.com"' in told)
+
+
 async def test_an_untrusted_certificate_is_refused(api: Api, server: HookServer) -> None:
     await register(api, "Validating", hook({"url": server.url("/yes")}))
 
