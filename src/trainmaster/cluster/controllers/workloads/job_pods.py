@@ -1,8 +1,9 @@
 """Which pods a Job needs next, which it needs no more, and when it may try again. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 from trainmaster.api.meta import Object, metadata, moment, name_of
 from trainmaster.cluster.controllers.workloads.completion import (
@@ -57,7 +58,7 @@ def need(tally: Tally) -> Need:
     if at is not None and at > tally.now:
         return Need(not_before=at)
     if tally.indexed:
-        return Need(tuple(_pod(job, index) for index in _pending(tally)[:more]))
+        return Need(tuple(_pod(job, index) for index in islice(_pending(tally), more)))
     return Need((_pod(job),) * more)
 
 
@@ -105,25 +106,30 @@ def _surplus(tally: Tally, least: int) -> list[Object]:
     return gone + doomed(rest)[: max(0, least - len(gone))]
 
 
-def _pending(tally: Tally) -> list[int]:
+def _pending(tally: Tally) -> Iterator[int]:
+    """The indexes that nobody works on, one by one: a job may have billions, and is begun with the first."""
     busy = {index_of(pod) for pod in tally.active}
     if waits_for_the_end(tally.job):
         busy |= {index_of(pod) for pod in tally.terminating}
     done = tally.succeeded_indexes | tally.failed_indexes
-    return [index for index in range(tally.completions) if index not in busy and index not in done]
+    return (index for index in range(tally.completions) if index not in busy and index not in done)
 
 
 def _by_index(tally: Tally, more: int) -> Need:
     """Each index waits for itself alone."""
-    ended = ended_pods(tally.pods, tally.job)
+    ended: dict[int | None, list[Object]] = {}
+    for pod in ended_pods(tally.pods, tally.job):
+        ended.setdefault(index_of(pod), []).append(pod)
     ready: list[Object] = []
     waits: list[datetime] = []
     for index in _pending(tally):
-        at = _next_try([pod for pod in ended if index_of(pod) == index], tally.job)
+        at = _next_try(ended.get(index, ()), tally.job)
         if at is not None and at > tally.now:
             waits.append(at)
-        elif len(ready) < more:
-            ready.append(_pod(tally.job, index, failures=tally.failures_of(index)))
+            continue
+        ready.append(_pod(tally.job, index, failures=tally.failures_of(index)))
+        if len(ready) == more:
+            break      # the others are looked at once these are there
     return Need(tuple(ready), not_before=min(waits, default=None))
 
 

@@ -18,7 +18,7 @@ from trainmaster.cluster.controllers.workloads.pods import (
     phase_of,
     reference,
 )
-from trainmaster.cluster.controllers.workloads.replicas import wanted
+from trainmaster.cluster.controllers.workloads.replicas import MOST_AT_ONCE, wanted
 
 HASH = "controller-revision-hash"
 POD_NAME, POD_INDEX = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"
@@ -59,6 +59,8 @@ def plan(owner: Object, pods: Sequence[Object], update: str, now: datetime) -> P
             continue
         if in_order:
             return Plan(tuple(create), tuple(delete))
+        if len(create) == MOST_AT_ONCE:
+            break      # a set may be of billions; the next look goes on from here
     condemned = sorted((number for number in there if number not in ordinals(owner)), reverse=True)
     for number in condemned:
         pod = there[number]

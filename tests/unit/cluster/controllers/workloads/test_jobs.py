@@ -1,6 +1,6 @@
 """Jobs on the embedded server: to the end and beyond, in every mode, and through every trouble."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,8 +8,9 @@ from tests.unit.cluster.controllers.workloads.scene import Scene, scene, templat
 
 from trainmaster.api.core import EVENTS, PODS
 from trainmaster.api.meta import Object, metadata, moment, name_of, timestamp
-from trainmaster.cluster.controllers.workloads.completion import FINALIZER
+from trainmaster.cluster.controllers.workloads.completion import FINALIZER, Tally
 from trainmaster.cluster.controllers.workloads.indexes import INDEX
+from trainmaster.cluster.controllers.workloads.job_pods import need
 from trainmaster.cluster.controllers.workloads.jobs import JOBS
 from trainmaster.kube.errors import NotFound
 
@@ -301,3 +302,14 @@ async def test_a_job_of_somebody_else_is_left_alone() -> None:
         await it.settle()
 
         assert ([], {}) == (await it.pods(), await counts(it))
+
+
+@pytest.mark.parametrize("more", [pytest.param({}, id="all of one back-off"),
+                                  pytest.param({"backoffLimitPerIndex": 1}, id="each index for itself")])
+def test_a_job_of_billions_is_begun_with_the_first_indexes(more: dict[str, Any]) -> None:
+    billions = job(completions=2**31 - 1, parallelism=3, completionMode="Indexed", **more)
+    metadata(billions)["uid"] = "u"
+
+    found = need(Tally(billions, [], datetime(2026, 1, 1, tzinfo=UTC)))
+
+    assert ["0", "1", "2"] == [metadata(pod)["annotations"][INDEX] for pod in found.create]

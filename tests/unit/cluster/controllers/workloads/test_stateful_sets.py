@@ -1,11 +1,14 @@
 """StatefulSets on the embedded server: in order, all at once, updated from the last, with claims that stay."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.unit.cluster.controllers.workloads.scene import Scene, scene, workload
 
 from trainmaster.api.core import EVENTS, PODS
 from trainmaster.api.meta import Json, Object, name_of
+from trainmaster.cluster.controllers.workloads.ordinals import plan
+from trainmaster.cluster.controllers.workloads.replicas import MOST_AT_ONCE
 from trainmaster.cluster.controllers.workloads.stateful_sets import CLAIMS, REVISIONS, STATEFUL_SETS
 
 
@@ -124,3 +127,9 @@ async def test_a_pod_that_failed_is_made_again() -> None:
 
         assert ["web-0"] == [name_of(pod) for pod in after]
         assert before != after[0]["metadata"]["uid"]
+
+
+def test_a_set_of_billions_is_begun_with_as_many_pods_as_are_made_at_once() -> None:
+    billions = stateful(replicas=2**31 - 1, podManagementPolicy="Parallel")
+
+    assert tuple(range(MOST_AT_ONCE)) == plan(billions, [], "r", datetime(2026, 1, 1, tzinfo=UTC)).create
