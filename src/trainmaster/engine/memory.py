@@ -13,6 +13,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from trainmaster.api.policy import EndedReplica, JobStatus, PostMortem, ReplicaMemory
+from trainmaster.api.validation import MOST_REPLICAS
 from trainmaster.engine.observed import Pod
 
 KEPT_FIRST = 5
@@ -81,11 +82,11 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def indexes(text: str) -> frozenset[int]:
-    """The indexes that such a text names."""
+    """The indexes that such a text names. It stands in a status, where somebody may have written anything."""
     found: set[int] = set()
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
+        found.update(range(int(first), min(int(last or first), MOST_REPLICAS) + 1))
     return frozenset(found)
 
 

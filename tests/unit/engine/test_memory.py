@@ -75,6 +75,10 @@ def test_indexes_are_written_as_ranges(numbers: list[int], text: str) -> None:
     assert frozenset(numbers) == memory.indexes(text)
 
 
+def test_a_range_beyond_every_job_is_cut_short() -> None:
+    assert 10_001 == len(memory.indexes("0-999999999999"))
+
+
 @given(st.frozensets(st.integers(0, 500)))
 @settings(deadline=None)
 def test_ranges_lose_nothing(numbers: frozenset[int]) -> None:
