@@ -12,9 +12,8 @@ from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.failures import Failure, quoted
 from trainmaster.cluster.apiserver.rbac import Attributes
 from trainmaster.cluster.apiserver.routing import Place, Query
+from trainmaster.cluster.apiserver.selectors import Selector, parse_fields
 from trainmaster.kube.transport import Request
-
-_NAME_FIELD = "metadata.name"
 
 
 def about_path(request: Request) -> Attributes:
@@ -46,10 +45,12 @@ def refused(who: Identity, wanted: Attributes, reason: str = "") -> Failure:
 
 
 def _selected_name(query: Query) -> str:
-    """The name that a field selector asks for, if it asks for one."""
-    for term in query.text("fieldSelector").split(",") if query.pairs else ():
-        key, equals, value = term.partition("=")
-        value = value.removeprefix("=")
-        if equals and key.strip() == _NAME_FIELD and value and not names.path_segment(value):
-            return value
-    return ""
+    """The name that a field selector asks for, if it asks for one; read as the list itself reads it, commas and all."""
+    given = query.text("fieldSelector") if query.pairs else ""
+    if not given:
+        return ""
+    try:
+        name, _ = Selector((), parse_fields(given)).without_name()
+    except Failure:
+        return ""      # refused when it is used
+    return name if name and not names.path_segment(name) else ""

@@ -133,3 +133,32 @@ async def test_applying_to_nothing_takes_the_right_to_create(api: Api) -> None:
     assert b"cannot create resource" in answer.body
     await api.made(MAPS, {"metadata": {"name": "m"}})
     assert 200 == (await InProcess(api.server, Identity("ann")).send(request)).status
+
+
+@pytest.mark.parametrize(("selector", "code"), [
+    pytest.param("metadata.name=mine", 200, id="the one name"),
+    pytest.param("metadata.name==mine,metadata.namespace=default", 200, id="and more about it"),
+    pytest.param("metadata.name=theirs", 403, id="another name"),
+    pytest.param("metadata.name!=mine", 403, id="all names but that"),
+    pytest.param("metadata.name=mine,metadata.name=theirs", 403, id="two names"),
+    pytest.param(r"metadata.namespace!=x\,metadata.name=mine", 403, id="the name within the value of another term"),
+    pytest.param("metadata.name=mine,", 200, id="an empty term behind it"),
+    pytest.param("metadata.name=mine,?", 403, id="a term that cannot be read"),
+])
+@pytest.mark.parametrize("watch", ["false", "true"])
+async def test_a_list_of_one_name_needs_the_right_to_that_name_alone(
+        api: Api, selector: str, code: int, watch: str) -> None:
+    place = f"{RBAC}/namespaces/default"
+    for name in ("mine", "theirs"):
+        await api.made(MAPS, {"metadata": {"name": name}})
+    await api.made(f"{place}/roles", {"metadata": {"name": "r"}, "rules": [{
+        "verbs": ["list", "watch"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"]}]})
+    await api.made(f"{place}/rolebindings", {
+        "metadata": {"name": "b"}, "roleRef": {"kind": "Role", "name": "r"},
+        "subjects": [{"kind": "User", "name": "eve"}]})
+
+    query = (("fieldSelector", selector), ("watch", watch))
+    stream = await InProcess(api.server, Identity("eve")).open(Request("GET", MAPS, query))
+    await stream.close()
+
+    assert code == stream.status
