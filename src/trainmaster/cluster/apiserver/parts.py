@@ -68,13 +68,14 @@ def binding(body: Json, name: str, now: datetime) -> Bind:
     return Bind(pod, target["name"], meta.get("uid") or "", meta.get("annotations") or {}, now)
 
 
-def eviction(body: Json, name: str) -> DeleteOptions:
-    """Read an Eviction; without disruption budgets it is a deletion."""
+def eviction(body: Json, name: str, query: Query) -> DeleteOptions:
+    """Read an Eviction: a deletion, for disruption budgets are not asked yet. A query says no more than `dryRun`."""
     thing = as_object(body)
     _refuse_faults(thing, "policy/v1", "Eviction")
     if (as_object(thing.get("metadata") or {})).get("name", name) != name:
         raise failures.bad_request("the name of the eviction does not match the name on the URL")
-    return delete_options(thing.get("deleteOptions") or {}, Query(()))
+    said = Query([("dryRun", value) for value in query.all("dryRun")])
+    return delete_options(thing.get("deleteOptions") or {}, said)
 
 
 def token_request(body: Json) -> Object:

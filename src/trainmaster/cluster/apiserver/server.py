@@ -469,7 +469,7 @@ class ApiServer:
 
     async def _evict(self, call: Call) -> Answer:
         body = await self._reviewed(call, parts.EVICTION, call.attachment())
-        deletion = parts.eviction(body, call.place.name)
+        deletion = parts.eviction(body, call.place.name, call.query)
         await self._resources.delete(call.kind, call.place.namespace, call.place.name, deletion)
         return _json(201, {**parts.SUCCESS, "code": 201})
 

@@ -212,6 +212,17 @@ async def test_an_eviction_is_a_deletion(api: Api) -> None:
     assert (201, 404) == (answer.code, (await api.get(f"{PODS}/p")).code)
 
 
+@pytest.mark.parametrize(("body", "query"), [
+    pytest.param({}, "dryRun=All", id="said in the query"),
+    pytest.param({"deleteOptions": {"dryRun": ["All"]}}, "", id="said in the body"),
+])
+async def test_an_eviction_that_is_only_tried_evicts_nobody(api: Api, body: Object, query: str) -> None:
+    await api.made(PODS, pod())
+    answer = await api.post(f"{PODS}/p/eviction", {"metadata": {"name": "p"}, **body}, query=query)
+
+    assert (201, 200) == (answer.code, (await api.get(f"{PODS}/p")).code)
+
+
 class TestEphemeralContainers:
     PATH = f"{PODS}/p/ephemeralcontainers"
 
