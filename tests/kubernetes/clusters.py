@@ -19,7 +19,9 @@ from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.processes import processes
 
-from trainmaster.api.core import NAMESPACES
+from trainmaster.api.core import NAMESPACES, SERVICE_ACCOUNTS
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import AlreadyExists
 from trainmaster.local import parts
 from trainmaster.local.home import Home
 
@@ -112,10 +114,19 @@ def embedded_with_kubelet(folder: Path) -> Iterator[Cluster]:
 
 
 async def prepare(cluster: Cluster) -> None:
-    """The node and the namespace."""
+    """The node, the namespace, and an account that gives its pods no token: the real server gives none."""
     async with connected(cluster.kubeconfig) as client:
         await fake_kubelet.register(client)
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        await without_token(client, NAMESPACE)
+
+
+async def without_token(client: Client, namespace: str, name: str = "default") -> None:
+    """Have the account, made by a controller or not, and its pods as on a server without the accounts plug-in."""
+    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+    with contextlib.suppress(AlreadyExists):
+        await client.create(SERVICE_ACCOUNTS, made)
+    await client.patch(SERVICE_ACCOUNTS, name, namespace, {"automountServiceAccountToken": False})
 
 
 def trainmaster(*arguments: str) -> list[str]:

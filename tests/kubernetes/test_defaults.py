@@ -15,6 +15,7 @@ from tests.unit.cluster.apiserver.refusals_table import Row, comparable, rows
 
 from trainmaster.api.meta import Json, Object, Resource, name_of, namespace_of
 from trainmaster.cluster.apiserver import builtin
+from trainmaster.kube.client import Client
 from trainmaster.kube.kubeconfig import load, transport
 from trainmaster.kube.transport import Request, Transport
 
@@ -43,6 +44,8 @@ async def both(control_plane: ControlPlane, embedded_server: clusters.Cluster) -
     carriers = [transport(load(path)) for path in (control_plane.kubeconfig(), embedded_server.kubeconfig)]
     for carrier in carriers:
         await ask(carrier, "POST", "/api/v1/namespaces", {"metadata": {"name": ELSEWHERE}})
+    for name in ("default", "builder"):
+        await clusters.without_token(Client(carriers[1]), "default", name)
     yield carriers
     for carrier in carriers:
         await carrier.close()

@@ -114,11 +114,12 @@ def recorded_again(
     profiles = [f"--operator-command={name}={shlex.join([*command, *flags])}" for name, flags in PROFILES.items()]
     output = folder / f"traces-{time.monotonic_ns()}"
     done = subprocess.run(
-        [sys.executable, parity.KIT / "record.py", "--name=go", f"--output={output}", f"--kubeconfig={kubeconfig}",
-         "--repeat=1", f"--settle={settle}", "--parallel=5", f"--log={folder}", "--warm-up=2",
+        [sys.executable, "-m", "tests.spec.recording", parity.KIT, "--name=go", f"--output={output}",
+         f"--kubeconfig={kubeconfig}", "--repeat=1",
+         f"--settle={settle}", "--parallel=5", f"--log={folder}", "--warm-up=2",
          f"--ready=http://127.0.0.1:{PROBES}/readyz", *profiles,
          *(parity.KIT / "scenarios" / f"{name}.yaml" for name in names)],
-        capture_output=True, text=True, timeout=1200, check=False)
+        cwd=parity.ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return parity.judged({name: json.loads((output / f"{name}.json").read_text()) for name in names}, ())
 

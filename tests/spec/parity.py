@@ -25,7 +25,8 @@ from tests.kubernetes.control_plane import free_port
 from trainmaster.api.meta import Json, Object
 from trainmaster.frameworks.registry import FRAMEWORKS
 
-KIT = Path(__file__).parents[3] / "shared" / "parity"
+ROOT = Path(__file__).parents[2]
+KIT = ROOT.parent / "shared" / "parity"
 ALLOWED = Path(__file__).parent / "parity-allowed.yaml"
 TIMEOUT = 1200.0
 # What a profile of the scenarios asks of the operator.
@@ -87,12 +88,14 @@ def played(names: Sequence[str], place: Place, *, settle: float, parallel: int =
     ]
     done = subprocess.run(
         [
-            sys.executable, KIT / "record.py", "--name=ours", f"--output={output}", f"--kubeconfig={place.kubeconfig}",
-            "--repeat=1", f"--settle={settle}", f"--parallel={parallel}", f"--log={place.folder}", "--warm-up=0.5",
+            sys.executable, "-m", "tests.spec.recording", KIT, "--name=ours", f"--output={output}",
+            f"--kubeconfig={place.kubeconfig}", "--repeat=1",
+            f"--settle={settle}", f"--parallel={parallel}", f"--log={place.folder}", "--warm-up=0.5",
             f"--ready=http://127.0.0.1:{port}/readyz", *commands,
             *(KIT / "scenarios" / f"{name}.yaml" for name in names),
         ],
-        env={**os.environ, **place.environment}, capture_output=True, text=True, timeout=TIMEOUT, check=False,
+        env={**os.environ, **place.environment}, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return {name: json.loads((output / f"{name}.json").read_text()) for name in names}

@@ -28,6 +28,9 @@ from trainmaster.runtime.clock import Clock
 ISSUER = "https://kubernetes.default.svc"
 ALGORITHM = "ES256"
 SHORTEST, USUAL, LONGEST = 600, 3600, 1 << 32     # seconds
+# Admission asks for this number for every pod. Such a token is believed for a year, if its pod lives that long: there
+# are programs that read it only once, and the node does not renew it.
+OF_PODS, YEAR = 3607, 365 * 24 * 3600
 MOST_REMEMBERED = 4096
 _EXTRA = "authentication.kubernetes.io"
 _BINDABLE = {"Pod": PODS, "Secret": SECRETS, "Node": NODES}
@@ -84,7 +87,10 @@ class Accounts:
         if (bound := spec.get("boundObjectRef")) is not None:
             private |= self._bound(namespace, name, bound)
         began, ends = int(now.timestamp()), now + timedelta(seconds=seconds)
-        claims = {"aud": audiences, "exp": began + seconds, "iat": began, "iss": ISSUER, "jti": str(uuid.uuid4()),
+        lasting = seconds
+        if seconds == OF_PODS and audiences == [ISSUER]:
+            lasting, private["warnafter"] = YEAR, began + seconds
+        claims = {"aud": audiences, "exp": began + lasting, "iat": began, "iss": ISSUER, "jti": str(uuid.uuid4()),
                   "kubernetes.io": private, "nbf": began, "sub": f"{ACCOUNT_PREFIX}{namespace}:{name}"}
         token = jwt.encode(claims, self._key, ALGORITHM, headers={"kid": self.key_id, "typ": None})
         return {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",

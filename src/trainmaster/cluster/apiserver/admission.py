@@ -4,13 +4,24 @@ A namespace must be there and alive, a service gets an address, a definition its
 the way back (a write that failed, an object that is gone), so that nothing stays taken.
 """
 
+import secrets
 from datetime import datetime
 
 import orjson
 
 from trainmaster.api.core import DEFINITIONS, NAMESPACES, PODS, SERVICES
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, definitions, failures, limits, pods, quotas, services, storage
+from trainmaster.cluster.apiserver import (
+    account_admission,
+    causes,
+    definitions,
+    failures,
+    limits,
+    pods,
+    quotas,
+    services,
+    storage,
+)
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
@@ -18,14 +29,18 @@ from trainmaster.cluster.apiserver.kinds import PERMANENT
 from trainmaster.cluster.store import Store
 
 CLAIMS = "/core/persistentvolumeclaims/"
+_ACCOUNTS = "/core/serviceaccounts/"
 _PRIORITIES = "/scheduling.k8s.io/priorityclasses/"
 
 
 class Admission:
     """Knows the store and the catalog; changes objects that are about to be written, or refuses them."""
 
-    def __init__(self, store: Store, catalog: Catalog) -> None:
+    def __init__(self, store: Store, catalog: Catalog,
+                 choose: account_admission.Sign = secrets.choice) -> None:
+        """`choose` takes one of the signs of a name, by chance."""
         self._store = store
+        self._choose = choose
         self._catalog = catalog
         self._addresses = services.Addresses()
         self._ports = services.NodePorts()
@@ -67,6 +82,7 @@ class Admission:
         """Fill in what other objects say about a new one; doing it twice changes nothing. Raises Failure 403."""
         if kind.resource == PODS:
             self._set_priority(thing)
+            self._give_account(thing)
             self._limit(kind, thing)
         elif kind.prefix == CLAIMS:
             self._limit(kind, thing)
@@ -190,6 +206,11 @@ class Admission:
         if said := limits.broken(thing, ranges):
             told = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
             raise failures.forbidden(kind.resource, thing["metadata"].get("name", ""), told)
+
+    def _give_account(self, pod: Object) -> None:
+        record = self._store.latest(f"{_ACCOUNTS}{pod['metadata']['namespace']}/{account_admission.name_of(pod)}")
+        account = None if record is None else orjson.loads(record.value)
+        account_admission.admit(pod, account, self._choose)
 
     def _set_priority(self, pod: Object) -> None:
         """A pod's priority is that of its class; without one, that of the class for all, or zero."""

@@ -45,6 +45,7 @@ def begin(pod: Object) -> None:
 
 def defaults(pod: Object) -> None:
     spec = pod.setdefault("spec", {})
+    _account_defaults(spec)
     for name, value in _POD_DEFAULTS.items():
         spec.setdefault(name, value)
     spec_defaults(spec)
@@ -62,12 +63,17 @@ def spec_defaults(spec: Object) -> None:
     for name, value in _SPEC_DEFAULTS.items():
         spec.setdefault(name, value)
     spec.setdefault("securityContext", {})
-    if spec.get("serviceAccountName"):
-        spec["serviceAccount"] = spec["serviceAccountName"]      # the old name of the same, kept in step
+    _account_defaults(spec)
     for container in (*_containers(spec), *(spec.get("ephemeralContainers") or ())):
         container_defaults(container, host_network=bool(spec.get("hostNetwork")))
     for volume in spec.get("volumes") or ():
         _volume_defaults(volume)
+
+
+def _account_defaults(spec: Object) -> None:
+    """Keep the old name of a field in step with the new one, which wins."""
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
 
 
 def rules(pod: Object, old: Object | None) -> Iterator[Cause]:

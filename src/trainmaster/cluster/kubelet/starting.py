@@ -28,13 +28,15 @@ from trainmaster.cluster.kubelet.shim import ContainerPlan
 from trainmaster.cluster.kubelet.volumes import VolumeError
 from trainmaster.cluster.network.addresses import next_address
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import NotFound
+from trainmaster.kube.errors import Conflict, NotFound
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
 
 log = logger("kubelet")
 
 RETRY = timedelta(seconds=10)
+# Before the first of these: in a new namespace, the certificate and the account may be a moment later than the pod.
+SOON = timedelta(milliseconds=500)
 LONGEST_RETRY = timedelta(minutes=5)
 # An image that is there is ready at once: worth this wait, to spare the pod a status that says it is being pulled.
 SHORT_PULL = 0.05
@@ -118,17 +120,19 @@ class Starter:
         life.address = ""
 
     async def _prepare_volumes(self, life: Life) -> volumes.Volumes:
-        sources = await self._sources(life, *volumes.references(life.pod))
-        if wanted := volumes.tokens(life.pod):
-            sources = replace(sources, tokens=await self._tokens(life.pod, wanted))
+        # Nearly every pod has a token: fetched beside the rest, it costs the start no time of its own.
+        sources, tokens = await asyncio.gather(
+            self._sources(life, *volumes.references(life.pod)), self._tokens(life.pod, volumes.tokens(life.pod))
+        )
+        sources = replace(sources, tokens=tokens)
         return await asyncio.to_thread(volumes.prepare, life.pod, life.places.volumes, sources)
 
     async def _tokens(self, pod: Object, wanted: Mapping[TokenPlace, Object]) -> dict[TokenPlace, str]:
-        """Tokens of the pod's account, bound to the pod. An account that is not there gives none."""
+        """Tokens of the pod's account, bound to the pod. One of the two that is gone or replaced gives none."""
         found = {}
         for place, spec in wanted.items():
             request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-            with suppress(NotFound):
+            with suppress(NotFound, Conflict):
                 answer = await self._client.create(
                     SERVICE_ACCOUNTS, request, namespace=namespace_of(pod), name=volumes.account_of(pod),
                     subresource="token",
@@ -231,7 +235,7 @@ class Starter:
         return plan
 
     def _block(self, life: Life, now: datetime, reason: str, message: str) -> None:
-        life.blocked = Waiting(reason, message, now + RETRY)
+        life.blocked = Waiting(reason, message, now + (SOON if life.blocked is None else RETRY))
         self._events.warning(life.pod, reason, message)
         log.warning("pod cannot be started", pod=life.pod["metadata"]["name"], reason=reason, cause=message)
 

@@ -47,6 +47,15 @@ async def test_a_token_is_its_accounts_for_its_audience_until_its_end(api: Api) 
     assert NOBODY == await whose(api, ours)
 
 
+async def test_the_token_that_every_pod_gets_outlives_the_hour_it_names(api: Api) -> None:
+    ours, theirs = await token(api, expirationSeconds=3607), await token(api, expirationSeconds=3607, audiences=["v"])
+
+    await api.clock.advance(seconds=4000)
+    assert (ROBOT, NOBODY) == (await whose(api, ours), await whose(api, theirs, "v"))
+    await api.clock.advance(seconds=365 * 24 * 3600 - 4000)
+    assert NOBODY == await whose(api, ours)
+
+
 async def test_it_ends_with_its_account_and_is_not_the_next_ones_of_the_name(api: Api) -> None:
     given = await token(api)
     assert ROBOT == await whose(api, given)

@@ -26,6 +26,8 @@ def needy(name: str, node: str) -> dict[str, object]:
 @pytest.fixture
 async def api() -> AsyncIterator[Api]:
     async with serving() as made:
+        for account in ("a-mine", "a-other"):
+            await made.made(f"{CORE}/serviceaccounts", {"metadata": {"name": account}})
         await made.made(PODS, needy("mine", "here"))
         await made.made(PODS, needy("other", "there"))
         yield made

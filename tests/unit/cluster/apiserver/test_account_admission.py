@@ -1,0 +1,99 @@
+"""A pod runs as an account that is there, and finds the account's token where clients look for it."""
+
+import pytest
+from tests.unit.cluster.apiserver.api import PODS, Api, pod
+
+from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver import account_admission
+from trainmaster.cluster.apiserver.failures import Failure
+
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
+NAME = "kube-api-access-bbbbb"
+MOUNT = {"name": NAME, "readOnly": True, "mountPath": PLACE}
+OWN = {"name": "own", "mountPath": PLACE}
+MIRRORED = {"annotations": {"kubernetes.io/config.mirror": "1"}}
+
+
+def first(signs: str) -> str:
+    return signs[0]
+
+
+def admitted(account: Object | None, meta: Object | None = None, **spec: Json) -> Object:
+    made: Object = {"metadata": {"name": "p", "namespace": "n", **(meta or {})},
+                    "spec": {"containers": [{"name": "c"}], **spec}}
+    account_admission.admit(made, account, first)
+    once = repr(made)
+    account_admission.admit(made, account, lambda signs: signs[-1])
+    assert once == repr(made), "a second time changes nothing"
+    found: Object = made["spec"]
+    return found
+
+
+def test_the_volume_has_what_a_client_in_a_pod_needs() -> None:
+    spec = admitted({}, volumes=[{"name": "own", "emptyDir": {}}])
+
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    assert [{"name": "own", "emptyDir": {}}, {"name": NAME, "projected": {"defaultMode": 420, "sources": [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [namespace]}}]}}] == spec["volumes"]
+    assert ("default", "default") == (spec["serviceAccountName"], spec["serviceAccount"])
+
+
+def test_every_container_mounts_it_but_those_that_have_something_there() -> None:
+    spec = admitted({}, initContainers=[{"name": "i"}, {"name": "j", "volumeMounts": [OWN]}],
+                    containers=[{"name": "c", "volumeMounts": [{"name": "d", "mountPath": "/d"}]}])
+
+    mounts = [each["volumeMounts"] for each in (*spec["initContainers"], *spec["containers"])]
+    assert [[MOUNT], [OWN], [{"name": "d", "mountPath": "/d"}, MOUNT]] == mounts
+
+
+@pytest.mark.parametrize(("account", "spec", "mounted"), [
+    pytest.param({}, {}, True, id="nobody says anything"),
+    pytest.param({"automountServiceAccountToken": False}, {}, False, id="the account says no"),
+    pytest.param({}, {"automountServiceAccountToken": False}, False, id="the pod says no"),
+    pytest.param({"automountServiceAccountToken": False}, {"automountServiceAccountToken": True}, True,
+                 id="the pod says yes and the account no"),
+    pytest.param({"automountServiceAccountToken": True}, {"automountServiceAccountToken": False}, False,
+                 id="the pod says no and the account yes"),
+    pytest.param({}, {"containers": [{"name": "c", "volumeMounts": [OWN]}]}, False, id="no container has room for it"),
+    pytest.param(None, {}, False, id="the default account is still to come"),
+])
+def test_who_gets_the_volume(account: Object | None, spec: Object, mounted: bool) -> None:
+    assert mounted == bool(admitted(account, **spec).get("volumes"))
+
+
+def test_a_mirror_pod_stays_as_it_is() -> None:
+    assert {"containers": [{"name": "c"}]} == admitted({}, MIRRORED)
+    assert "x" == admitted(None, MIRRORED, serviceAccountName="x")["serviceAccountName"]
+
+
+@pytest.mark.parametrize(("own", "expected"), [
+    pytest.param([], [{"name": "theirs"}], id="those of the account"),
+    pytest.param([{"name": "mine"}], [{"name": "mine"}], id="its own, if it has some"),
+])
+def test_secrets_for_pulling(own: Json, expected: Json) -> None:
+    assert expected == admitted({"imagePullSecrets": [{"name": "theirs"}]}, imagePullSecrets=own)["imagePullSecrets"]
+
+
+def test_an_account_that_is_not_there() -> None:
+    with pytest.raises(Failure) as refused:
+        admitted(None, serviceAccountName="x")
+
+    assert 403 == refused.value.code
+    assert 'pods "p" is forbidden: error looking up service account n/x: serviceaccount "x" not found' == \
+        refused.value.message
+
+
+@pytest.mark.parametrize("field", ["serviceAccountName", "serviceAccount"])
+async def test_a_pod_is_refused_until_its_account_is_made(api: Api, field: str) -> None:
+    answer = await api.post(PODS, pod("p", **{field: "robot"}))
+    why = 'error looking up service account default/robot: serviceaccount "robot" not found'
+    assert (403, f'pods "p" is forbidden: {why}') == (answer.code, answer.message)
+
+    await api.made(ACCOUNTS, {"metadata": {"name": "robot"}})
+    spec = (await api.made(PODS, pod("p", **{field: "robot"})))["spec"]
+    assert ("robot", "robot") == (spec["serviceAccountName"], spec["serviceAccount"])
+    assert spec["volumes"][0]["name"] == spec["containers"][0]["volumeMounts"][0]["name"]
+    assert spec["volumes"][0]["name"].startswith("kube-api-access-")
