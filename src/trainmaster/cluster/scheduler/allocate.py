@@ -36,6 +36,7 @@ class Floor:
         self.cluster = total(node.offers for node in snapshot.nodes.values())
         self.gangs = [Gang(group, list(snapshot.pods_of(key)), snapshot.priority_of(group))
                       for key, group in snapshot.groups.items()]
+        self.by_key = {gang.group.key: gang for gang in self.gangs}
         self.accounts: dict[tuple[str, str], Account] = {}
         for (dialect, name), queue in snapshot.queues.items():
             self.accounts[dialect, name] = Account(queue)
@@ -180,6 +181,8 @@ def _order(floor: Floor, gang: Gang) -> tuple[object, ...]:
 
 def _try(floor: Floor, gang: Gang, account: Account) -> bool:
     """Place what the gang needs to be ready, or one more member if it is; nothing at all if that cannot be."""
+    if gang.leaving:
+        return False
     trial, members = floor.trial, gang.waiting
     was_ready = gang.ready()
     mark = trial.mark()
@@ -263,19 +266,38 @@ def _push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) ->
     if floor.settings.reclaim and not account.overused:
         ways.append(("reclaim", lambda pod: _borrowed(floor, gang, account, pod)))
     for why, allowed in ways:
+        mark = floor.trial.mark()
         victims = preemption.for_gang(floor.trial, needed, allowed)
-        if victims is not None:
+        if victims is not None and not _allowed_after(floor, account, needed, victims):
+            floor.trial.back(mark)      # the queue would stop it: nobody is sent away for nothing
+        elif victims is not None:
             floor.evictions += [Eviction(pod.key, pod.uid, why, pod.group) for pod in victims]
+            for pod in victims:
+                if pod.group is not None:
+                    floor.by_key[pod.group].leaving = True
             gang.held = True
             floor.why[gang] = Reason(Code.BEING_FREED, least=gang.least, queue=gang.group.queue)
             return True
     return False
 
 
+def _allowed_after(floor: Floor, account: Account, needed: list[Pod], victims: list[Pod]) -> bool:
+    """Whether the queue may have the gang once the victims are gone."""
+    if account.queue.raw is None:
+        return True
+    snapshot = floor.trial.snapshot
+    given = total(pod.requests for pod in victims if pod.group is not None and pod.group in snapshot.groups
+                  and floor.accounts.get((pod.group.dialect, snapshot.groups[pod.group].queue)) is account)
+    held = plus(minus(account.allocated, given), total(pod.requests for pod in needed))
+    return all(held.get(name, 0) <= account.deserved.get(name, 0)
+               for pod in needed for name, amount in pod.requests.items() if amount and name != PODS)
+
+
 def _lesser(floor: Floor, gang: Gang, pod: Pod) -> bool:
     """A pod of a less important gang of the same queue that may be sent away."""
     group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
-    return (group is not None and group is not gang.group and group.key.dialect == gang.group.key.dialect
+    return (group is not None and group is not gang.group and not floor.by_key[group.key].placed
+            and group.key.dialect == gang.group.key.dialect
             and group.queue == gang.group.queue and pod.preemptable and pod.priority < preemption.CRITICAL
             and floor.trial.snapshot.priority_of(group) < gang.priority)
 
@@ -283,7 +305,8 @@ def _lesser(floor: Floor, gang: Gang, pod: Pod) -> bool:
 def _borrowed(floor: Floor, gang: Gang, account: Account, pod: Pod) -> bool:
     """A pod of a queue that has more than it deserves and gives back."""
     group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
-    if group is None or group.key.dialect != gang.group.key.dialect or pod.priority >= preemption.CRITICAL:
+    if group is None or group.key.dialect != gang.group.key.dialect or pod.priority >= preemption.CRITICAL \
+            or floor.by_key[group.key].placed:
         return False
     other = floor.accounts.get((group.key.dialect, group.queue))
     if other is None or other is account or not other.queue.reclaimable:

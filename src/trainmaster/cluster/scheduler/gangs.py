@@ -28,6 +28,7 @@ class Gang:
     obstacles: Mapping[str, int] = field(default_factory=dict)   # of the first of those: obstacle -> number of nodes
     refused: str = ""                                         # why it may not even make its pods
     entered: bool = False                                     # it may, from now on
+    leaving: bool = False                                     # pods of it are sent away: it gets nothing now
     held: bool = False                                        # waits for room that is being given back
 
     @property

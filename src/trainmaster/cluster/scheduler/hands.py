@@ -51,6 +51,7 @@ class Hands:
         self._told: dict[str, tuple[str, str]] = {}       # pod UID -> why it waits, as last said
         self._told_groups: dict[str, frozenset[Told]] = {}
         self._evicted: set[str] = set()
+        self._retrying: asyncio.Task[None] | None = None
         self._recorders = {name: Recorder(client, name, clock)
                            for name in (DEFAULT, *(dialect.scheduler for dialect in served))}
 
@@ -73,6 +74,15 @@ class Hands:
                 group.create_task(self._write(resource, raw, patch, "status"))
             for pod in self._alone():
                 group.create_task(self._give_group(pod))
+
+    def _again_later(self) -> None:
+        """Decide again in a moment. Nobody waits for it: what one object is refused must not slow the others down."""
+        if self._retrying is None or self._retrying.done():
+            self._retrying = asyncio.ensure_future(self._wake())
+
+    async def _wake(self) -> None:
+        await self._clock.sleep(RETRY_SECONDS)
+        self._changed()
 
     def _forget(self) -> None:
         """What was said of objects that are no more."""
@@ -101,8 +111,7 @@ class Hands:
         except KubeError as problem:
             self._mirror.assume(binding.uid, "")
             log.warning("could not bind", pod=key, node=binding.node, problem=problem)
-            await self._clock.sleep(RETRY_SECONDS)
-            self._changed()
+            self._again_later()
             return
         log.info("bound", pod=key, node=binding.node)
         if (pod := self._mirror.pods.copy.get(key.namespace, key.name)) is not None:
@@ -127,8 +136,7 @@ class Hands:
         except KubeError as problem:
             log.warning("could not evict", pod=key, problem=problem)
             self._evicted.discard(eviction.uid)
-            await self._clock.sleep(RETRY_SECONDS)
-            self._changed()
+            self._again_later()
             return
         await recorder.event(pod, "Warning", "Evict", text)
         group = self._mirror.snapshot.groups.get(eviction.group) if eviction.group is not None else None
@@ -148,8 +156,7 @@ class Hands:
             return  # gone, or replaced: whoever comes next is told on its own
         except KubeError:
             self._told.pop(waiting.uid, None)
-            await self._clock.sleep(RETRY_SECONDS)
-            self._changed()
+            self._again_later()
             return
         await self._recorder(pod).event(pod, "Warning", "FailedScheduling", waiting.message)
 
@@ -196,8 +203,7 @@ class Hands:
             return      # gone, or another of its name
         except KubeError as problem:
             log.warning("could not write", kind=resource.kind, name=meta["name"], problem=problem)
-            await self._clock.sleep(RETRY_SECONDS)
-            self._changed()
+            self._again_later()
 
     def _queues(self, verdicts: Iterable[Verdict]) -> list[tuple[Object, Resource, Object]]:
         """The queues whose status says something else now."""
@@ -239,8 +245,7 @@ class Hands:
             return
         except KubeError as problem:
             log.warning("could not make a group", pod=name_of(pod), problem=problem)
-            await self._clock.sleep(RETRY_SECONDS)
-            self._changed()
+            self._again_later()
 
     async def first_queues(self) -> None:
         for dialect in self._served:

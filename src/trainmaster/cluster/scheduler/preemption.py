@@ -4,6 +4,7 @@ Victims come in units. A pod whose gang can spare it is a unit of its own; other
 a gang holds room and does nothing. Nobody is sent away unless all that was asked for then fits.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from trainmaster.cluster.scheduler import filters
 from trainmaster.cluster.scheduler.amounts import fits, plus
 from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.gangs import ALLOCATED
-from trainmaster.cluster.scheduler.snapshot import Node, Pod
+from trainmaster.cluster.scheduler.snapshot import GroupKey, Node, Pod
 from trainmaster.cluster.scheduler.trial import Trial
 
 CRITICAL = 2_000_000_000
@@ -67,15 +68,23 @@ def for_gang(trial: Trial, members: Iterable[Pod], allowed: Callable[[Pod], bool
 
 
 def units(trial: Trial, pods: Iterable[Pod]) -> list[Unit]:
-    """The pods as they would go: alone where the gang can spare them, with the whole gang where not."""
+    """The pods as they would go: alone as long as the gang can spare one more, then with the whole gang."""
     found: list[Unit] = []
-    seen: set[str] = set()
+    alone: Counter[GroupKey] = Counter()
+    whole: set[GroupKey] = set()
     for pod in sorted(pods, key=lambda each: (each.priority, each.created, each.uid)):
-        if pod.uid in seen:
-            continue
-        together = _together(trial, pod)
-        seen |= {each.uid for each in together}
-        found.append(Unit(together))
+        group = trial.snapshot.groups.get(pod.group) if pod.group is not None else None
+        if group is None:
+            found.append(Unit((pod,)))
+        elif group.key not in whole:
+            there = [other for other in trial.snapshot.pods_of(group.key)
+                     if other.state in ALLOCATED and not trial.gone(other)]
+            if len(there) - alone[group.key] > max(group.least, 1):
+                alone[group.key] += 1
+                found.append(Unit((pod,)))
+            else:
+                whole.add(group.key)
+                found.append(Unit(tuple(sorted(there, key=lambda each: each.order))))
     return sorted(found, key=lambda unit: unit.cost)
 
 
@@ -107,16 +116,5 @@ def _on(trial: Trial, pod: Pod, node: Node, allowed: Callable[[Pod], bool]) -> l
                 freed = plus(freed, each.requests if each.node == node.name else {})
         if not pod.demands.ports and not pod.demands.social and fits(pod.requests, plus(trial.idle(node), freed)):
             chosen = rest
-    victims = [each for unit in chosen for each in unit.pods]
-    return victims or None
-
-
-def _together(trial: Trial, pod: Pod) -> tuple[Pod, ...]:
-    group = trial.snapshot.groups.get(pod.group) if pod.group is not None else None
-    if group is None:
-        return (pod,)
-    there = [other for other in trial.snapshot.pods_of(group.key)
-             if other.state in ALLOCATED and not trial.gone(other)]
-    if len(there) - 1 >= group.least:
-        return (pod,)
-    return tuple(sorted(there, key=lambda each: each.order))
+    victims = {each.uid: each for unit in chosen for each in unit.pods}
+    return list(victims.values()) or None

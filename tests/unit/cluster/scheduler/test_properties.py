@@ -1,6 +1,7 @@
 """What must hold for every decision on every cluster, tried on random ones and along random lives of jobs."""
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -139,14 +140,12 @@ def _no_gang_is_partly_there(world: World, decision: Decision) -> None:
 
 def _evictions_lead_to_starts(world: World, decision: Decision) -> None:
     """Done at once, the evictions let somebody start that could not before."""
-    after = World(0)
-    after.nodes, after.queues, after.settings = world.nodes, world.queues, Settings()
     gone = {eviction.pod.name for eviction in decision.evictions} | set(bound(decision))
     pods = [pod for name, pod in world.pods.items() if name not in gone]
     placed = [{**world.pods[name], "spec": {**world.pods[name]["spec"], "nodeName": node}}
               for name, node in bound(decision).items()]
-    found = decided(snapshot(world.nodes, [*pods, *placed], world.groups.values(), world.queues,
-                             classes={"high": 10}))
+    there = snapshot(world.nodes, [*pods, *placed], world.groups.values(), world.queues, classes={"high": 10})
+    found = decided(there, replace(world.settings, preempt=False, reclaim=False))
     assert found.bindings, "somebody was sent away and nobody can start"
 
 
