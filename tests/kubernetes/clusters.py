@@ -23,6 +23,7 @@ from trainmaster.api.core import NAMESPACES, SERVICE_ACCOUNTS
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
 from trainmaster.local import parts
+from trainmaster.local.asked import NONE, Asked
 from trainmaster.local.home import Home
 
 NAMESPACE = "training"
@@ -101,7 +102,8 @@ def embedded(folder: Path) -> Iterator[Cluster]:
     part = parts.control_plane(home)
     with processes(folder) as started:
         environment = {**os.environ, "TRAINMASTER_HOME": str(home.path)}
-        started.start(part.name, [sys.executable, "-m", part.module], environment)
+        # The real cluster has no gang scheduler either.
+        started.start(part.name, [sys.executable, "-m", part.module, Asked(gang_scheduler=NONE).words()], environment)
         started.wait(part.name, lambda: "server" in (part.facts() or {}))
         yield Cluster("embedded", home.kubeconfig)
 

@@ -117,7 +117,7 @@ async def test_the_scheduler_binds(client: Client, place: str) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": spec}
     made = await client.create(PODS, pod, namespace=place)
 
-    async with working(scheduler.run(client, RealClock())), asyncio.timeout(PATIENCE):
+    async with working(scheduler.run(client, RealClock(), served=())), asyncio.timeout(PATIENCE):
         watch = client.watch(PODS, place, revision=made["metadata"]["resourceVersion"])
         async with aclosing(watch) as events:
             async for event in events:
