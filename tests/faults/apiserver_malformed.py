@@ -216,6 +216,7 @@ def sound_objects() -> list[Sound]:
         for thing in things
         if (thing["apiVersion"], thing["kind"]) in known
     ]
+    found.sort(key=lambda sound: sound.thing["kind"] != "ServiceAccount")      # pods name them
     for kind in KINDS:
         resource, definition = kind.resource, schema.definition(kind)
         template = {"spec": {"containers": [{"name": kind.container, "image": "x"}]}}

@@ -335,6 +335,9 @@ def _explain(floor: Floor, gang: Gang, failed: list[Pod]) -> None:
     short: dict[str, int] = {}
     if by_amount and len(by_amount) == len(obstacles):
         short = total(pod.requests for pod in needed)
+    if short and (stopped := _stopped_by_queue(floor, gang, short)):
+        floor.why[gang] = stopped
+        return
     nodes = floor.trial.snapshot.nodes.values()
     largest = {name: max((floor.trial.idle(node).get(name, 0) for node in nodes), default=0) for name in short}
     lacked = {"pods" if name == "Too many pods" else name.removeprefix("Insufficient ") for name in by_amount}
@@ -344,6 +347,26 @@ def _explain(floor: Floor, gang: Gang, failed: list[Pod]) -> None:
             name: amount for name, amount in largest.items() if name in lacked},
         filters=dict(obstacles), nodes=len(floor.trial.snapshot.nodes), holders=_holders(floor, gang, lacked),
         ever=fits_empty(floor, gang))
+
+
+def _stopped_by_queue(floor: Floor, gang: Gang, short: Amounts) -> Reason | None:
+    """The queue's share, if that would stop the gang even with what the nodes lack: then that is what to tell."""
+    account = floor.account(gang)
+    if account is None or account.queue.raw is None:
+        return None
+    cluster = plus(floor.cluster, short)
+    mine = gang.group.key.dialect
+    there = {name: Account(other.queue, other.request, other.allocated)
+             for (dialect, name), other in floor.accounts.items() if dialect == mine}
+    for other in there.values():
+        other.ceiling = queues.ceiling(other, cluster, [each.queue for each in there.values()])
+    queues.deserve([other for other in there.values() if other.request], cluster)
+    then = there[account.queue.name]
+    missing = max(gang.least - sum(1 for pod in gang.pods if pod.state in ALLOCATED), 0)
+    wanted = plus(then.allocated, total(pod.requests for pod in gang.waiting[:missing]))
+    over = {name: amount - then.deserved.get(name, 0) for name, amount in wanted.items() if name != PODS}
+    over = {name: amount for name, amount in over.items() if amount > 0}
+    return Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name, short=over) if over else None
 
 
 def _holders(floor: Floor, gang: Gang, lacked: Amounts | set[str]) -> tuple[str, ...]:

@@ -151,6 +151,8 @@ def _evictions_lead_to_starts(world: World, decision: Decision) -> None:
 
 def _reasons_are_true(world: World, decision: Decision) -> None:
     """A node with exactly what is said to be short, and the gang starts."""
+    if decision.evictions:      # reasons then speak of the room that is being made
+        return
     for verdict in decision.verdicts:
         why = verdict.why
         if why is None or why.code is not Code.NO_NODE_FITS or not why.short or world.settings.patience \
