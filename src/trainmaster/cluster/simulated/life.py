@@ -10,6 +10,7 @@ from trainmaster.api.meta import Object, being_deleted, metadata, moment, timest
 
 SECONDS = "trainmaster.dev/simulated-seconds"
 EXIT_CODE = "trainmaster.dev/simulated-exit-code"
+LONGEST = 10 * 365 * 86_400.0      # seconds; longer is for ever
 ENDED = ("Succeeded", "Failed")
 
 
@@ -35,6 +36,8 @@ def step(pod: Object, address: str, now: datetime) -> Step:
         lasts = float(annotations[SECONDS])
         code = int(annotations.get(EXIT_CODE) or 0)
     except (KeyError, ValueError):
+        return Step()
+    if not 0 <= lasts <= LONGEST:      # also what is no number
         return Step()
     began = moment(status["startTime"]) if status.get("startTime") else now
     ends = began + timedelta(seconds=lasts)

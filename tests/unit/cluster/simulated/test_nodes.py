@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from trainmaster.api.core import NODES, PODS
 from trainmaster.api.meta import Object
 from trainmaster.cluster.simulated import nodes
@@ -65,6 +67,14 @@ async def test_a_pod_ends_when_its_annotations_say_so() -> None:
         assert ("Succeeded", "Failed") == (await phase(client, "good"), await phase(client, "bad"))
         (container,) = (await client.get(PODS, "bad", "default"))["status"]["containerStatuses"]
         assert 3 == container["state"]["terminated"]["exitCode"]
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "-1", "1e300", "soon"])
+async def test_a_time_that_is_none_means_for_ever(seconds: str) -> None:
+    async with simulated() as (clock, client):
+        await client.create(PODS, pod("x", seconds=seconds))
+        await clock.advance(hours=1)
+        assert "Running" == await phase(client, "x")
 
 
 async def test_pods_of_other_nodes_are_left_alone() -> None:
