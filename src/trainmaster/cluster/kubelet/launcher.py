@@ -106,7 +106,7 @@ class Launcher:
                     env=_environment(os.environ),
                 )
             try:
-                answer = await _received(ours, 0, "start the helper")
+                answer = await received(ours, 0, "start the helper")
             except BaseException:
                 ours.close()
                 await self._process.wait()
@@ -129,6 +129,21 @@ class Launcher:
         datagrams, stream = (socket.socket(fileno=fd) for fd in answer.fds)
         return datagrams, stream
 
+    async def conversation(
+        self, head: dict[str, Any], plan: object, fds: Sequence[int]
+    ) -> tuple[socket.socket, Answer]:
+        """Ask for something that has more to say after its first answer: the socket on which it does."""
+        what = f"ask the helper for a {head['do']}"
+        ours = await self._asked(head, plan, fds)
+        try:
+            answer = await received(ours, 1, what)
+            if "step" in answer.message:
+                raise Failed.from_message(answer.message)
+        except BaseException:
+            ours.close()
+            raise
+        return ours, answer
+
     async def close(self) -> None:
         """End the helper; what it started goes on."""
         if self._control is not None:
@@ -138,16 +153,23 @@ class Launcher:
             await self._process.wait()
 
     async def _ask(self, head: dict[str, Any], plan: object, fds: Sequence[int]) -> Answer:
-        await self.start()
-        what = f"ask the helper for a {head['do']}"
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with ours:
-            with theirs:
-                await self._send(json.dumps(head).encode(), plan, theirs.fileno(), fds)
-            answer = await _received(ours, 4, what)
+        with await self._asked(head, plan, fds) as ours:
+            answer = await received(ours, 4, f"ask the helper for a {head['do']}")
         if "step" in answer.message:
             raise Failed.from_message(answer.message)
         return answer
+
+    async def _asked(self, head: dict[str, Any], plan: object, fds: Sequence[int]) -> socket.socket:
+        """The socket on which the answer will come."""
+        await self.start()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                await self._send(json.dumps(head).encode(), plan, theirs.fileno(), fds)
+        except BaseException:
+            ours.close()
+            raise
+        return ours
 
     async def _send(self, head: bytes, plan: object, answer_to: int, fds: Sequence[int]) -> None:
         memory = _memory_file(json.dumps(plan).encode()) if plan is not None else -1
@@ -178,17 +200,19 @@ def _memory_file(content: bytes) -> int:
     return memory
 
 
-async def _received(channel: socket.socket, fds: int, what: str) -> Answer:
+async def received(
+    channel: socket.socket, fds: int, what: str, *, patience: float | None = _PATIENCE
+) -> Answer:
     """The next message; an answer that never comes, or comes empty, is a failure of `what`."""
     loop = asyncio.get_running_loop()
     readable: asyncio.Future[None] = loop.create_future()
     loop.add_reader(channel.fileno(), lambda: None if readable.done() else readable.set_result(None))
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(patience):
             await readable
-        data, got, _, _ = socket.recv_fds(channel, 1 << 16, fds)
+        data, got, _, _ = socket.recv_fds(channel, 1 << 16, fds, socket.MSG_CMSG_CLOEXEC)
     except TimeoutError as error:
-        raise Failed(what, 0, f"no answer within {_PATIENCE:.0f} seconds") from error
+        raise Failed(what, 0, f"no answer within {patience:.0f} seconds") from error
     except ConnectionResetError as error:
         raise Failed(what, 0, "it ended without a word; the node's log may say why") from error
     finally:

@@ -9,11 +9,7 @@ It lives in the container's root with two directories of its own attempt open; w
 into it would find nothing but the container's own log.
 """
 
-# pathlib is too large to carry
-# ruff: noqa: PTH103
-
 import contextlib
-import errno
 import json
 import os
 import select
@@ -23,7 +19,9 @@ import time
 from typing import Any, TypedDict
 
 from trainmaster.cluster.kubelet import linux, records, rootfs
+from trainmaster.cluster.kubelet.command import Footing, launch
 from trainmaster.cluster.kubelet.criformat import Stamper
+from trainmaster.cluster.kubelet.doorway import Doorway
 from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only
 from trainmaster.cluster.kubelet.records import Failed, Step
 from trainmaster.cluster.kubelet.sandbox import POD_NAMESPACES
@@ -102,9 +100,12 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
         return
     # From here on this attempt has happened: whatever comes, its end is written down.
     run = _Run(directory, log)
+    footing = _footing(plan)
     try:
+        with Step("open the shim's door"):
+            door = Doorway(directory, footing)
         rootfs.build(plan["root"])
-        child, out, err = _launch(plan)
+        child, out, err = _launched(plan["argv"], footing)
     except Failed as failed:
         run.record_start_error(str(failed))
         _answer(report, {"start_error": str(failed)}, with_self=False)
@@ -116,7 +117,29 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
         linux.bound_capabilities(frozenset(plan["capabilities"]) | {5})
         linux.set_capabilities(frozenset(plan["capabilities"]) | {5})     # 5: KILL, whatever user the command became
         linux.set_dumpable(False)
-    run.attend(child, out, err)
+    run.attend(child, out, err, door)
+
+
+def _footing(plan: ContainerPlan) -> Footing:
+    return {
+        "environment": plan["environment"], "directory": plan["directory"], "user": plan["user"],
+        "group": plan["group"], "groups": plan["groups"], "capabilities": plan["capabilities"],
+        "new_privileges": plan["new_privileges"], "privileged": plan["root"]["privileged"],
+        "rootless": plan["root"]["rootless"],
+    }
+
+
+def _launched(argv: list[str], footing: Footing) -> tuple[int, int, int]:
+    """Start the command; its pid and the read ends of its output."""
+    null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    out, out_write = os.pipe2(os.O_CLOEXEC)
+    err, err_write = os.pipe2(os.O_CLOEXEC)
+    try:
+        child, _ = launch(argv, footing, (null, out_write, err_write))
+    finally:
+        for fd in (null, out_write, err_write):
+            os.close(fd)
+    return child, out, err
 
 
 class _Run:
@@ -136,13 +159,13 @@ class _Run:
         self._write({"code": START_ERROR, "signal": 0, "started": 0, "finished": now, "reason": "StartError",
                      "message": message})
 
-    def attend(self, child: int, out: int, err: int) -> None:
+    def attend(self, child: int, out: int, err: int, door: Doorway) -> None:
         """Move output and pass signals on until the command, and then everything else in the container, has ended."""
         self._child = child
         wake = _signals()
         streams = {out: Stamper(b"stdout"), err: Stamper(b"stderr")}
         poller = select.poll()
-        for fd in (out, err, wake):
+        for fd in (out, err, wake, door.fileno()):
             poller.register(fd, select.POLLIN)
         until = 0.0
         while streams and not (until and time.monotonic() > until):
@@ -150,6 +173,8 @@ class _Run:
             for fd, _ in poller.poll(left):
                 if fd == wake:
                     self._handle(os.read(wake, 4096))
+                elif fd == door.fileno():
+                    door.answer()
                 elif not self._move(fd, streams[fd]):
                     poller.unregister(fd)
                     os.close(fd)
@@ -157,8 +182,11 @@ class _Run:
             if self._status is not None and not until:
                 until = time.monotonic() + _DRAIN_SECONDS
         while self._status is None:            # the command closed its output and goes on
-            poller.poll()
-            self._handle(os.read(wake, 4096))
+            for fd, _ in poller.poll():
+                if fd == wake:
+                    self._handle(os.read(wake, 4096))
+                else:
+                    door.answer()
         code = os.waitstatus_to_exitcode(self._status)
         self._write({"code": code if code >= 0 else 128 - code, "signal": max(0, -code), "started": self.started,
                      "finished": self._finished, "reason": "", "message": "", "dropped": self._dropped})
@@ -224,62 +252,3 @@ def _kill_everything() -> None:
     """Every process of the container; the kernel spares the init that asks."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(-1, signal.SIGKILL)
-
-
-def _launch(plan: ContainerPlan) -> tuple[int, int, int]:
-    """Start the command; its pid and the read ends of its output."""
-    out, out_write = os.pipe2(os.O_CLOEXEC)
-    err, err_write = os.pipe2(os.O_CLOEXEC)
-    trouble, trouble_write = os.pipe2(os.O_CLOEXEC)      # closed by a successful exec
-    child = fork_into(lambda: _command(plan, out_write, err_write, trouble_write), "tm-start")
-    for fd in (out_write, err_write, trouble_write):
-        os.close(fd)
-    problem = os.read(trouble, 4096)
-    os.close(trouble)
-    if problem:
-        os.waitpid(child, 0)
-        raise Failed("start the command", 0, problem.decode(errors="replace"))
-    return child, out, err
-
-
-def _command(plan: ContainerPlan, out: int, err: int, trouble: int) -> None:
-    try:
-        os.setsid()
-        null = os.open("/dev/null", os.O_RDONLY)
-        for fd, target in ((null, 0), (out, 1), (err, 2)):
-            os.dup2(fd, target)
-        os.umask(0o022)
-        os.makedirs(plan["directory"], mode=0o755, exist_ok=True)
-        _lower(plan)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)        # Python ignores them, a command expects them
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.chdir(plan["directory"])
-        os.execvpe(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606  no shell is the point
-    except OSError as error:
-        os.write(trouble, _why(plan["argv"][0], error).encode()[:4096])
-    except ValueError as error:                          # a NUL or "=" where none may be
-        os.write(trouble, f"the command or its environment cannot be passed on: {error}".encode()[:4096])
-
-
-def _lower(plan: ContainerPlan) -> None:
-    """Give up what a container does not get, in the one order in which each step is still allowed."""
-    if not plan["root"]["privileged"]:
-        linux.bound_capabilities(frozenset(plan["capabilities"]))
-    if not plan["root"]["rootless"]:                     # with a single user mapped, there is nobody else to become
-        os.setgroups(plan["groups"])
-        os.setgid(plan["group"])
-        os.setuid(plan["user"])
-    if not plan["root"]["privileged"] and os.getuid() == 0:
-        linux.set_capabilities(frozenset(plan["capabilities"]))
-    if not plan["new_privileges"]:
-        linux.forbid_new_privileges()
-
-
-def _why(program: str, error: OSError) -> str:
-    if error.filename is not None and error.errno == errno.ENOENT and "/" not in program:
-        return f'exec: "{program}": executable file not found in $PATH'
-    if error.errno == errno.ENOEXEC:
-        return f'exec: "{program}": exec format error (a script needs "#!" and its interpreter in its first line)'
-    where = f' "{error.filename}"' if error.filename is not None and error.filename != program else ""
-    return f'exec: "{program}":{where} {(error.strerror or str(error)).lower()}'

@@ -17,11 +17,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from trainmaster.cluster.kubelet import holder, linux, sandbox, shim
+from trainmaster.cluster.kubelet import entering, holder, linux, sandbox, shim
 from trainmaster.cluster.kubelet.forks import fork_into, keep_only
 from trainmaster.cluster.kubelet.records import Failed, Step
 
-_DESCRIPTORS = 4
+_DESCRIPTORS = 6
 
 
 def main(control: int, run: str) -> None:
@@ -72,6 +72,9 @@ def _serve(request: dict[str, Any], fds: list[int], proc: int) -> None:
             _fork(lambda: sandbox.make(_plan(fds[1]), proc, report), "tm-pause", [proc, report.fileno(), *fds])
         elif request["do"] == "container":
             _fork(lambda: shim.start(_plan(fds[1]), fds[2], proc, report), "tm-shim", [proc, report.fileno(), *fds])
+        elif request["do"] == "exec":
+            streams = (fds[3], fds[4], fds[5]) if len(fds) == _DESCRIPTORS else None      # none: a terminal
+            _fork(lambda: entering.enter(_plan(fds[1]), fds[2], streams, report), "tm-exec", [report.fileno(), *fds])
         elif request["do"] == "listen":
             _listen(request["address"], request["port"], report)
 

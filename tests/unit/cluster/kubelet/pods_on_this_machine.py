@@ -2,6 +2,7 @@
 
 A program of its own, because the tests want it once as root and once as an ordinary user with the system's Python.
 Reads a script as JSON: steps of {"pod", "argv"} with optional "wait", "signal", "root" and other changes to the plan;
+"execs" are commands to be run in the container once it has said "ready", each {"argv"} with optional "stdin", "tty";
 writes a JSON list with the exit record and log of each step, and facts about the processes meanwhile.
 """
 
@@ -14,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from trainmaster.cluster.kubelet import holder, linux, records
+from trainmaster.cluster.kubelet import descriptors, holder, linux, records
+from trainmaster.cluster.kubelet.exec import run_in, start_in
 from trainmaster.cluster.kubelet.launcher import Launcher, Process
 from trainmaster.cluster.kubelet.records import Failed
 from trainmaster.cluster.kubelet.shim import KILL_ALL
@@ -61,9 +63,13 @@ class Machine:
             "capabilities": sorted(linux.DEFAULT_CAPABILITIES), **wanted.get("plan", {}),
         }
         began = time.monotonic()
+        execs: list[Any] = []
         answer = await self.launcher.container(plan, pause.pidfd)
         if answer.fds:
             process = Process(answer.fds[0], lambda: None)
+            if "execs" in wanted:
+                await self.spoken(attempt / "log", "ready")
+                execs = [await self.command(attempt, process, one) for one in wanted["execs"]]
             if "signal" in wanted:
                 await self.spoken(attempt / "log", wanted.get("after", "ready"))
                 process.send(SIGNALS[wanted["signal"]])
@@ -73,13 +79,44 @@ class Machine:
         said = [line.split(" ", 3) for line in log.splitlines()]
         return {
             "exit": records.read(str(attempt), records.EXIT), "ms": (time.monotonic() - began) * 1000,
+            "execs": execs,
             "out": [words[3] for words in said if words[1] == "stdout"],
             "err": [words[3] for words in said if words[1] == "stderr"],
         }
 
+    async def command(self, attempt: Path, shim: Process, wanted: dict[str, Any]) -> dict[str, Any]:
+        """A command in the running container: how it ended and what it said."""
+        try:
+            if "timeout" in wanted:
+                done = await run_in(self.launcher, attempt, shim.pidfd, wanted["argv"], timeout=wanted["timeout"])
+                return {"code": done.code, "out": done.output.decode(errors="replace")}
+            running = await start_in(self.launcher, attempt, shim.pidfd, wanted["argv"], stdin="stdin" in wanted,
+                                     tty=wanted.get("tty", False))
+        except Failed as failed:
+            return {"failed": str(failed)}
+        except TimeoutError:
+            return {"failed": "timeout"}
+        running.resize(*wanted.get("size", (80, 24)))
+        if "stdin" in wanted:
+            await descriptors.write(running.stdin, wanted["stdin"].encode())
+            running.close_stdin()
+        code = running.end()
+        out = await whole(running.stdout)
+        err = await whole(running.stderr) if running.stderr >= 0 else ""
+        found = {"code": await code, "out": out, "err": err}
+        running.close()
+        return found
+
     async def spoken(self, log: Path, word: str) -> None:
         while word not in log.read_text():  # noqa: ASYNC110  the log belongs to another process
             await asyncio.sleep(0.005)
+
+
+async def whole(fd: int) -> str:
+    said = b""
+    while piece := await descriptors.read(fd):
+        said += piece
+    return said.decode(errors="replace")
 
 
 def inside(pid: int) -> tuple[list[int], set[str]]:
