@@ -2,9 +2,11 @@
 
 import os
 import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
-from trainmaster.cluster.kubelet import capability
+from trainmaster.cluster.kubelet import capability, cgroups
 from trainmaster.local.home import Home
 
 
@@ -19,7 +21,7 @@ class Finding:
 
 def findings(home: Home) -> list[Finding]:
     """Look at everything; the order is that of a start."""
-    return [_python(), _home(home), _sandbox()]
+    return [_python(), _home(home), _sandbox(), _limits()]
 
 
 def _python() -> Finding:
@@ -39,3 +41,15 @@ def _sandbox() -> Finding:
     if obstacle is None:
         return Finding("pods", True, "a pod was made and removed")
     return Finding("pods", False, str(obstacle))
+
+
+def _limits() -> Finding:
+    """Without the kernel's help limits are kept less well, but pods run: never a reason not to start."""
+    with tempfile.TemporaryDirectory(prefix="trainmaster-") as run:
+        groups = cgroups.begin(Path(run))
+        cgroups.end(Path(run))
+    if not groups.missing:
+        return Finding("limits", True, f"memory, CPU and processes by control groups (version {groups.version})")
+    kept = ", ".join(groups.folders) or "none"
+    told = f"by control groups: {kept}; memory is watched otherwise, CPU and processes are not limited"
+    return Finding("limits", True, f"{told}. Cause: {groups.missing}. {cgroups.REMEDY}")

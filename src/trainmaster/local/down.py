@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from trainmaster.cluster.kubelet import holder
+from trainmaster.cluster.kubelet import cgroups, holder
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.local import parts
 from trainmaster.local.home import Home
@@ -36,6 +36,7 @@ def down(home: Home, *, keep_pods: bool = False, say: Callable[[str], None]) -> 
         if keep_pods:
             return running
         holder.end(home.run)  # whatever still lives in the cluster's namespaces goes with it
+        cgroups.end(home.run)
         remove(home.run)
         return running
 

@@ -1,4 +1,4 @@
-"""A count of what a cluster could leave behind on a machine: processes, namespaces, mounts, links, sockets, files.
+"""A count of what a cluster could leave behind: processes, namespaces, mounts, links, groups, sockets, files.
 
 Take one before and one after, and compare: `taken() - before` names what is new. What other programs do meanwhile is
 seen as well, so tests that compare must not run beside others that start programs.
@@ -12,6 +12,7 @@ from pathlib import Path
 
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 LISTENING = "0A"     # st of a listening TCP socket in /proc/net/tcp
+GROUPS = Path("/sys/fs/cgroup")
 WATCHED = (Path("/tmp"), Path("/var/tmp"), Path("/run"), Path("/dev/shm"))  # noqa: S108  looked at, not written to
 
 
@@ -23,6 +24,7 @@ class Census:
     namespaces: frozenset[str]
     mounts: frozenset[str]
     links: frozenset[str]
+    groups: frozenset[str]
     sockets: frozenset[str]
     files: frozenset[str]
 
@@ -40,6 +42,7 @@ def taken(*, folders: Iterable[Path] = (), ignoring: Iterable[Path] = ()) -> Cen
         namespaces=frozenset(name for pid in pids for name in _namespaces(pid)),
         mounts=frozenset(Path("/proc/self/mountinfo").read_text().splitlines()),
         links=frozenset(entry.name for entry in Path("/sys/class/net").iterdir()),
+        groups=frozenset(str(path) for path in GROUPS.rglob("trainmaster-*")),
         sockets=frozenset(_sockets()),
         files=frozenset(_files(folders)) - {str(path) for path in ignoring},
     )

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from trainmaster.cluster.kubelet import linux
+from trainmaster.cluster.kubelet.confinement import Confinement, LimitPlan
 from trainmaster.cluster.kubelet.forks import fork_into, keep_only
 from trainmaster.cluster.kubelet.records import Failed
 
@@ -40,15 +41,19 @@ class Footing(TypedDict):
     new_privileges: bool     # allowPrivilegeEscalation
     privileged: bool
     rootless: bool           # a single user is mapped: there is nobody else to become
+    limits: LimitPlan
 
 
-def launch(argv: Sequence[str], footing: Footing, streams: tuple[int, int, int] | None) -> tuple[int, int]:
+def launch(
+    argv: Sequence[str], footing: Footing, streams: tuple[int, int, int] | None, confinement: Confinement
+) -> tuple[int, int]:
     """Start a command on these descriptors, or without any on a terminal of its own. Raises Failed.
 
+    The confinement was opened where the host's files can be seen, which here they cannot any more.
     Returns its pid and the master's end of the terminal, -1 without one.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)      # closed by a successful exec
-    child = fork_into(lambda: _command(argv, footing, streams, theirs), "tm-start")
+    child = fork_into(lambda: _command(argv, footing, streams, confinement, theirs), "tm-start")
     theirs.close()
     terminal = -1
     with ours:
@@ -71,9 +76,11 @@ def resize(terminal: int, columns: int, rows: int) -> None:
 
 
 def _command(
-    argv: Sequence[str], footing: Footing, streams: tuple[int, int, int] | None, trouble: socket.socket
+    argv: Sequence[str], footing: Footing, streams: tuple[int, int, int] | None, confinement: Confinement,
+    trouble: socket.socket,
 ) -> None:
     try:
+        confinement.enter()
         os.setsid()
         os.umask(0o022)
         os.makedirs(footing["directory"], mode=0o755, exist_ok=True)

@@ -2,8 +2,8 @@
 
 A child of the helper joins the namespaces of the container through its shim, starts the command inside, and waits for
 it outside. So the command is in the container's PID namespace and ends with it, while whoever reports its end is not
-and cannot be reached from there. The agent's end of the report socket is the command's lease of life: when it is closed,
-because the client went away, a time-out passed or the agent died, the command is hung up on and then killed.
+and cannot be reached from there. The agent's end of the report socket is the command's lease of life: when it is
+closed, because the client went away, a time-out passed or the agent died, the command is hung up on and then killed.
 Rejected: letting the shim start it. The shim has given up the rights that becoming another user takes.
 """
 
@@ -17,6 +17,7 @@ from typing import Any, TypedDict
 
 from trainmaster.cluster.kubelet import linux
 from trainmaster.cluster.kubelet.command import Footing, launch
+from trainmaster.cluster.kubelet.confinement import Confinement
 from trainmaster.cluster.kubelet.forks import become_quiet
 from trainmaster.cluster.kubelet.records import Failed, Step
 from trainmaster.cluster.kubelet.sandbox import POD_NAMESPACES
@@ -35,10 +36,12 @@ def enter(plan: ExecPlan, shim: int, streams: tuple[int, int, int] | None, repor
     """Body of a child of the helper. Answers `report` when the command runs (with its terminal, if it has one), and
     again with how it ended; or with what failed."""
     try:
+        with Step("open the container's control groups"):
+            confinement = Confinement(plan["footing"]["limits"])
         with Step("join the container's namespaces"):
             linux.setns(shim, POD_NAMESPACES)
         with Step("start the command"):
-            child, terminal = launch(plan["argv"], plan["footing"], streams)
+            child, terminal = launch(plan["argv"], plan["footing"], streams, confinement)
     except Failed as failed:
         _tell(report, failed.as_message())
         return

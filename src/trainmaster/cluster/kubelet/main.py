@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trainmaster.api.core import PODS, SERVICES
-from trainmaster.cluster.kubelet import holder, register
+from trainmaster.cluster.kubelet import cgroups, holder, register
 from trainmaster.cluster.kubelet.capability import explain, gather
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.images import Images
@@ -62,9 +62,12 @@ async def _serve(
     everyone = Informer(client, PODS, clock=clock)
     services = Informer(client, SERVICES, clock=clock)
     events = Events(Recorder(client, "kubelet", clock))
+    groups = await asyncio.to_thread(cgroups.begin, settings.run)
+    if groups.missing:
+        log.warning("limits are kept without the kernel's help: memory is watched", cause=groups.missing)
     starter = Starter(
         settings, client, images, clock, events, node.launcher, rootless=node.rootless,
-        allocatable=register.offered(settings),
+        allocatable=register.offered(settings), groups=groups,
     )
     pods = Pods(settings, client, clock, events, starter, mine)
     nameserver = Nameserver(services.copy.all, everyone.copy.all)
@@ -75,13 +78,18 @@ async def _serve(
         await pods.drain()
         node.draining = True
         await asyncio.to_thread(holder.end, settings.run)
+        await asyncio.to_thread(cgroups.end, settings.run)
         await asyncio.to_thread(remove, settings.pods)
+
+    def begun_again() -> None:
+        groups.sweep()
+        pods.try_again()
 
     async with asyncio.TaskGroup() as group:
         for informer in (mine, everyone, services):
             group.create_task(informer.run())
         group.create_task(events.run())
-        group.create_task(node.hold(nameserver, pods.try_again))
+        group.create_task(node.hold(nameserver, begun_again))
         await _registered(settings, client, clock)
         group.create_task(register.keep_alive(settings, client, clock))
         await node.started.wait()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trainmaster.api.meta import Object, namespace_of
 from trainmaster.cluster.kubelet import linux
+from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError, hostname, security_of, user_of
 from trainmaster.cluster.kubelet.holder import BRIDGE, GATEWAY, PREFIX
 from trainmaster.cluster.kubelet.images import Image
@@ -40,7 +41,7 @@ def sandbox_plan(pod: Object, places: PodPlaces, address: str, volumes: Volumes)
 def container_plan(
     pod: Object, container: Object, image: Image, places: PodPlaces, *, attempt: int, level: int, address: str,
     rootless: bool, argv: Sequence[str], environment: Mapping[str, str], binds: Sequence[Bind],
-    hidden: Sequence[Path],
+    hidden: Sequence[Path], limits: LimitPlan,
 ) -> ContainerPlan:
     directory = places.attempt(container["name"], attempt)
     security = security_of(pod, container)
@@ -82,6 +83,7 @@ def container_plan(
         "capabilities": capabilities(security.get("capabilities") or {}, privileged=privileged),
         # Kubernetes' default is to allow it. Here the programs are the host's, so it must be asked for.
         "new_privileges": privileged or bool(security.get("allowPrivilegeEscalation")),
+        "limits": limits,
         "facts": {"level": level, "image": image.name},
     }
 

@@ -227,6 +227,7 @@ class Pods:
             task.cancel()
         for directory in (life.places.pod, life.places.volumes, life.places.logs):
             await asyncio.to_thread(remove, directory)
+        self._starter.forget(life.uid)
         self._lives.pop(life.uid, None)
         self._check_drained()
 

@@ -20,6 +20,7 @@ from typing import Any, TypedDict
 
 from trainmaster.cluster.kubelet import linux, records, rootfs
 from trainmaster.cluster.kubelet.command import Footing, launch
+from trainmaster.cluster.kubelet.confinement import Confinement, LimitPlan
 from trainmaster.cluster.kubelet.criformat import Stamper
 from trainmaster.cluster.kubelet.doorway import Doorway
 from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only
@@ -52,6 +53,7 @@ class ContainerPlan(TypedDict):
     groups: list[int]
     capabilities: list[int]
     new_privileges: bool     # allowPrivilegeEscalation
+    limits: LimitPlan
     facts: dict[str, Any]    # what a later agent must know of this attempt, kept in its record
 
 
@@ -104,8 +106,10 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
     try:
         with Step("open the shim's door"):
             door = Doorway(directory, footing)
+        with Step("open the container's control groups"):
+            confinement = Confinement(plan["limits"])
         rootfs.build(plan["root"])
-        child, out, err = _launched(plan["argv"], footing)
+        child, out, err = _launched(plan["argv"], footing, confinement)
     except Failed as failed:
         run.record_start_error(str(failed))
         _answer(report, {"start_error": str(failed)}, with_self=False)
@@ -117,7 +121,7 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
         linux.bound_capabilities(frozenset(plan["capabilities"]) | {5})
         linux.set_capabilities(frozenset(plan["capabilities"]) | {5})     # 5: KILL, whatever user the command became
         linux.set_dumpable(False)
-    run.attend(child, out, err, door)
+    run.attend(child, out, err, door, confinement)
 
 
 def _footing(plan: ContainerPlan) -> Footing:
@@ -125,17 +129,17 @@ def _footing(plan: ContainerPlan) -> Footing:
         "environment": plan["environment"], "directory": plan["directory"], "user": plan["user"],
         "group": plan["group"], "groups": plan["groups"], "capabilities": plan["capabilities"],
         "new_privileges": plan["new_privileges"], "privileged": plan["root"]["privileged"],
-        "rootless": plan["root"]["rootless"],
+        "rootless": plan["root"]["rootless"], "limits": plan["limits"],
     }
 
 
-def _launched(argv: list[str], footing: Footing) -> tuple[int, int, int]:
+def _launched(argv: list[str], footing: Footing, confinement: Confinement) -> tuple[int, int, int]:
     """Start the command; its pid and the read ends of its output."""
     null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     out, out_write = os.pipe2(os.O_CLOEXEC)
     err, err_write = os.pipe2(os.O_CLOEXEC)
     try:
-        child, _ = launch(argv, footing, (null, out_write, err_write))
+        child, _ = launch(argv, footing, (null, out_write, err_write), confinement)
     finally:
         for fd in (null, out_write, err_write):
             os.close(fd)
@@ -148,6 +152,7 @@ class _Run:
     def __init__(self, directory: int, log: int) -> None:
         self._directory = directory
         self._log = log
+        self._confinement: Confinement | None = None
         self.started = time.time_ns()
         self._status: int | None = None
         self._finished = 0
@@ -159,9 +164,10 @@ class _Run:
         self._write({"code": START_ERROR, "signal": 0, "started": 0, "finished": now, "reason": "StartError",
                      "message": message})
 
-    def attend(self, child: int, out: int, err: int, door: Doorway) -> None:
+    def attend(self, child: int, out: int, err: int, door: Doorway, confinement: Confinement) -> None:
         """Move output and pass signals on until the command, and then everything else in the container, has ended."""
         self._child = child
+        self._confinement = confinement
         wake = _signals()
         streams = {out: Stamper(b"stdout"), err: Stamper(b"stderr")}
         poller = select.poll()
@@ -169,8 +175,7 @@ class _Run:
             poller.register(fd, select.POLLIN)
         until = 0.0
         while streams and not (until and time.monotonic() > until):
-            left = max(0.0, until - time.monotonic()) * 1000 if until else None
-            for fd, _ in poller.poll(left):
+            for fd, _ in self._next(poller, until):
                 if fd == wake:
                     self._handle(os.read(wake, 4096))
                 elif fd == door.fileno():
@@ -182,14 +187,26 @@ class _Run:
             if self._status is not None and not until:
                 until = time.monotonic() + _DRAIN_SECONDS
         while self._status is None:            # the command closed its output and goes on
-            for fd, _ in poller.poll():
+            for fd, _ in self._next(poller):
                 if fd == wake:
                     self._handle(os.read(wake, 4096))
                 else:
                     door.answer()
         code = os.waitstatus_to_exitcode(self._status)
+        reason = "OOMKilled" if code and confinement.killed() else ""
         self._write({"code": code if code >= 0 else 128 - code, "signal": max(0, -code), "started": self.started,
-                     "finished": self._finished, "reason": "", "message": "", "dropped": self._dropped})
+                     "finished": self._finished, "reason": reason, "message": "", "dropped": self._dropped})
+
+    def _next(self, poller: select.poll, until: float = 0.0) -> list[tuple[int, int]]:
+        """What is ready to be read; nothing, when a look at the memory was due or the time `until` is over."""
+        now = time.monotonic()
+        waits = [until - now] if until else []
+        look = self._confinement.wait(now) if self._confinement is not None and self._status is None else None
+        waits += [look] if look is not None else []
+        ready = poller.poll(max(0.0, min(waits)) * 1000 if waits else None)
+        if look is not None and self._confinement is not None and self._confinement.exceeded(time.monotonic()):
+            _kill_everything()
+        return ready
 
     def _handle(self, numbers: bytes) -> None:
         for number in numbers:

@@ -11,9 +11,12 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from trainmaster.api import quantity
 from trainmaster.api.core import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
 from trainmaster.api.meta import Object, Resource, namespace_of
-from trainmaster.cluster.kubelet import environment, plans, reap, records, volumes
+from trainmaster.cluster.kubelet import cgroups, environment, plans, reap, records, volumes
+from trainmaster.cluster.kubelet.cgroups import Cgroups
+from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError, Sources, TokenPlace
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.holder import GATEWAY
@@ -25,6 +28,7 @@ from trainmaster.cluster.kubelet.records import Failed
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.settings import NodeSettings
 from trainmaster.cluster.kubelet.shim import ContainerPlan
+from trainmaster.cluster.kubelet.status import quality_of_service
 from trainmaster.cluster.kubelet.volumes import VolumeError
 from trainmaster.cluster.network.addresses import next_address
 from trainmaster.kube.client import Client
@@ -47,7 +51,7 @@ class Starter:
 
     def __init__(
         self, settings: NodeSettings, client: Client, images: Images, clock: Clock, events: Events, launcher: Launcher,
-        *, rootless: bool, allocatable: Mapping[str, str],
+        *, rootless: bool, allocatable: Mapping[str, str], groups: Cgroups,
     ) -> None:
         self._settings = settings
         self._client = client
@@ -57,6 +61,7 @@ class Starter:
         self._launcher = launcher
         self._rootless = rootless
         self._allocatable = allocatable
+        self._groups = groups
         self._addresses: dict[str, str] = {}       # uid -> address, from before the sandbox is made
         self._last_address: str | None = None
 
@@ -116,8 +121,13 @@ class Starter:
             await life.sandbox.end()
             life.sandbox = None
         (life.places.pod / records.SANDBOX).unlink(missing_ok=True)
+        self._groups.remove(life.uid)
         self._addresses.pop(life.uid, None)
         life.address = ""
+
+    def forget(self, uid: str) -> None:
+        """Nothing of a pod is left but perhaps groups: those of a sandbox that ended by itself."""
+        self._groups.remove(uid)
 
     async def _prepare_volumes(self, life: Life) -> volumes.Volumes:
         # Nearly every pod has a token: fetched beside the rest, it costs the start no time of its own.
@@ -221,6 +231,7 @@ class Starter:
             pod, container, image, places, attempt=attempt, level=level, address=life.address,
             rootless=self._rootless, argv=environment.command(container, image, values), environment=values,
             binds=volumes.binds(container, life.volumes, values), hidden=self._settings.hidden,
+            limits=self._limits(life, container, attempt),
         )
         directory = places.attempt(name, attempt)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -233,6 +244,19 @@ class Starter:
             await asyncio.to_thread(remove, stale)
             places.log(name, attempt - 2).unlink(missing_ok=True)
         return plan
+
+    def _limits(self, life: Life, container: Object, attempt: int) -> LimitPlan:
+        """Groups for an attempt where the machine has them, in place of those of the attempt before."""
+        own, name = cgroups.limits_of(container), container["name"]
+        if attempt:
+            self._groups.remove(life.uid, f"{name}-{attempt - 1}")
+        joined = self._groups.make(life.uid, cgroups.limits_of_pod(life.pod), f"{name}-{attempt}", own)
+        watched = own.memory if own.memory and not self._groups.limits_memory else 0
+        machine = int(quantity.parse(self._allocatable.get("memory", "0")))
+        return {
+            "groups": joined, "watch": watched,
+            "score": cgroups.score(container, quality_of_service(life.pod), machine),
+        }
 
     def _block(self, life: Life, now: datetime, reason: str, message: str) -> None:
         life.blocked = Waiting(reason, message, now + (SOON if life.blocked is None else RETRY))
