@@ -32,6 +32,17 @@ class Person:
     def trainmaster(self, *arguments: str, timeout: float = 120, text: str = "") -> subprocess.CompletedProcess[str]:
         return self.run(self.command, *arguments, timeout=timeout, text=text)
 
+    def folder(self, name: str, files: dict[str, str]) -> Path:
+        """A folder of theirs, with files in it."""
+        made = self.home / name
+        for file, text in files.items():
+            (made / file).parent.mkdir(parents=True, exist_ok=True)
+            (made / file).write_text(text)
+        owner = self.home.stat()
+        for path in (made, *made.rglob("*")):
+            os.chown(path, owner.st_uid, owner.st_gid)
+        return made
+
     def kubectl(self, *arguments: str, timeout: float = 120, text: str = "") -> str:
         done = self.run("kubectl", *arguments, timeout=timeout, text=text)
         assert 0 == done.returncode, f"kubectl {' '.join(arguments)}\n{done.stdout}{done.stderr}"

@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 import click
@@ -35,6 +36,33 @@ class RunView(Protocol):
     def quiet(self) -> Iterator[None]:
         """While the person is asked something."""
         ...
+
+
+class ForOneOfMany:
+    """A view that several jobs share: names say which job is meant."""
+
+    def __init__(self, view: RunView, job: str) -> None:
+        self._view, self._job = view, job
+
+    def replica(self, replica: Replica) -> None:
+        self._view.replica(self._named(replica))
+
+    def gone(self, replica: Replica) -> None:
+        self._view.gone(self._named(replica))
+
+    def line(self, replica: str, text: str) -> None:
+        self._view.line(f"{self._job}/{replica}", text)
+
+    def note(self, text: str) -> None:
+        self._view.note(f"{self._job}: {text}")
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        with self._view.quiet():
+            yield
+
+    def _named(self, replica: Replica) -> Replica:
+        return replace(replica, name=f"{self._job}/{replica.name}")
 
 
 class PlainView:

@@ -22,7 +22,6 @@ from trainmaster.sdk.replicas import JOB_NAME, Attempt, Replica, attempts_of, re
 
 TAIL = 20              # last lines of a failed replica that are told again at the end
 LINGER = 10.0          # seconds that logs of ended replicas may take to arrive completely
-TOLD_REASONS = frozenset({"Pulling", "Pulled"})   # normal events worth a line; every warning is
 
 
 class View(Protocol):
@@ -133,7 +132,7 @@ class _Follower:
         if _about_group(after, self._key.name):
             self._asking.append(asyncio.create_task(self._why_waiting(after["involvedObject"])))
             return
-        if after.get("type") != "Warning" and after.get("reason") not in TOLD_REASONS:
+        if after.get("type") != "Warning" and not _pulls_for_long(after):
             return
         about = after.get("involvedObject", {}).get("uid", "")
         name = "the job" if about == self._uid else self._replicas[about].name if about in self._replicas else ""
@@ -203,6 +202,11 @@ class _Follower:
 def _about_group(event: Object, job: str) -> bool:
     about = event.get("involvedObject", {})
     return about.get("kind") == "PodGroup" and about.get("name") == job and event.get("reason") == "Unschedulable"
+
+
+def _pulls_for_long(event: Object) -> bool:
+    """The only normal event worth a line: a step of making an environment, which can take minutes."""
+    return event.get("reason") == "Pulling" and '": ' in event.get("message", "")
 
 
 def _ending(job: Object) -> Object | None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmaster.api.meta import Json, Object, Resource, name_of, uid_of
+from trainmaster.api.meta import Json, Object, Resource, labels_of, name_of, uid_of
 from trainmaster.api.validation import problems
 from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import served
@@ -11,6 +11,7 @@ from trainmaster.kube.errors import AlreadyExists, ApiError, NotFound
 from trainmaster.sdk.manifests import Manifest, ManifestError
 
 MANAGER = "trainmaster-run"
+FOR_JOB = "trainmaster.dev/job"      # label of what was made for a job of that name, and is to go with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +41,69 @@ async def submit(client: Client, manifests: Sequence[Manifest], namespace: str) 
     for manifest in manifests:   # all before any is sent: half of a file is worse than none of it
         if wrong := problems(manifest.thing):
             raise ManifestError("; ".join(f"{manifest.place(problem.field)}: {problem}" for problem in wrong))
-    return [
-        await _submit(client, manifest, kinds[manifest.thing["apiVersion"], manifest.thing["kind"]], namespace)
-        for manifest in manifests
+    resources = [kinds[manifest.thing["apiVersion"], manifest.thing["kind"]] for manifest in manifests]
+    # First, since what comes with a job may have the name of what goes with the old one.
+    replaced = [await _make_room(client, manifest, resource, namespace)
+                for manifest, resource in zip(manifests, resources, strict=True)]
+    found = [
+        await _submit(client, manifest, resource, namespace, replaced=gone)
+        for manifest, resource, gone in zip(manifests, resources, replaced, strict=True)
     ]
+    await _hand_over(client, found)
+    return found
 
 
-async def _submit(client: Client, manifest: Manifest, resource: Resource, namespace: str) -> Submitted:
+async def _make_room(client: Client, manifest: Manifest, resource: Resource, namespace: str) -> bool:
+    """Remove a finished job of the same name; whether there was one."""
+    if not is_job(resource) or not name_of(manifest.thing):
+        return False
+    where = manifest.thing["metadata"].get("namespace") or namespace
+    try:
+        there = await client.get(resource, name_of(manifest.thing), where)
+    except NotFound:
+        return False
+    except ApiError as problem:
+        raise ManifestError(f"{manifest.source}: {problem}") from problem
+    if not finished(there):
+        return False
+    await _remove(client, resource, there, where)
+    return True
+
+
+async def _submit(
+    client: Client, manifest: Manifest, resource: Resource, namespace: str, *, replaced: bool
+) -> Submitted:
     thing = manifest.thing
     where = (thing["metadata"].get("namespace") or namespace) if resource.namespaced else ""
     try:
-        return Submitted(resource, await _create(client, resource, thing, where), "created")
+        made = await _create(client, resource, thing, where)
+        return Submitted(resource, made, "replaced the finished one" if replaced else "created")
     except AlreadyExists as problem:
-        there = await client.get(resource, name_of(thing), where)
         if not is_job(resource):
             return Submitted(resource, await _update(client, manifest, resource, where), "updated")
-        if not finished(there):
-            if not _holds(there.get("spec"), thing.get("spec")):
-                raise ManifestError(f"{manifest.source}: another {resource.kind} of the name '{name_of(thing)}' is "
-                                    "running. Delete it first, or choose another name.") from problem
-            return Submitted(resource, there, "runs already")
-        await _remove(client, resource, there, where)
-        return Submitted(resource, await _create(client, resource, thing, where), "replaced the finished one")
+        there = await client.get(resource, name_of(thing), where)
+        if not _holds(there.get("spec"), thing.get("spec")):
+            raise ManifestError(f"{manifest.source}: another {resource.kind} of the name '{name_of(thing)}' is "
+                                "running. Delete it first, or choose another name.") from problem
+        return Submitted(resource, there, "runs already")
     except NotFound as problem:
         raise ManifestError(f"{manifest.source}: {problem}. Create the namespace first, or choose another with -n."
                             ) from problem
     except ApiError as problem:
         raise ManifestError(f"{manifest.source}: {problem}") from problem
+
+
+async def _hand_over(client: Client, found: Sequence[Submitted]) -> None:
+    """What was made for a job goes when the job does."""
+    jobs = {name_of(one.thing): one for one in found if one.is_job}
+    for one in found:
+        job = jobs.get(labels_of(one.thing).get(FOR_JOB, ""))
+        if job is not None and not one.is_job:
+            owner = {"apiVersion": job.resource.api_version, "kind": job.resource.kind, "name": name_of(job.thing),
+                     "uid": uid_of(job.thing)}
+            about = one.thing["metadata"]
+            await client.patch(one.resource, about["name"], about["namespace"],
+                               {"metadata": {"ownerReferences": [owner]}})
 
 
 async def _create(client: Client, resource: Resource, thing: Object, namespace: str) -> Object:
@@ -75,9 +112,14 @@ async def _create(client: Client, resource: Resource, thing: Object, namespace: 
 
 
 async def _update(client: Client, manifest: Manifest, resource: Resource, namespace: str) -> Object:
-    """What comes with a job, such as a ConfigMap, is brought to what the file says."""
+    """What comes with a job, such as a ConfigMap, is brought to what the file says.
+
+    One that cannot change says it already; but it must not go with the job that it was made for before.
+    """
+    fixed = manifest.thing.get("immutable")
+    patch: Object = {"metadata": {"ownerReferences": None}} if fixed else manifest.thing
     try:
-        return await client.patch(resource, name_of(manifest.thing), namespace, manifest.thing)
+        return await client.patch(resource, name_of(manifest.thing), namespace, patch)
     except ApiError as problem:
         raise ManifestError(f"{manifest.source}: {problem}") from problem
 

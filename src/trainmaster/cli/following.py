@@ -1,0 +1,141 @@
+"""What happens between the first request of `run` and its last word: jobs are followed, Ctrl-C is heard, ends are told.
+
+All jobs of one call are followed at once and share one terminal; Ctrl-C is about all that have not ended.
+"""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trainmaster.api.meta import labels_of
+from trainmaster.cli.output import FAILED, INTERRUPTED, say
+from trainmaster.cli.view import ForOneOfMany, RunView
+from trainmaster.runtime.clock import RealClock
+from trainmaster.sdk.follow import JobGone, Outcome, follow
+from trainmaster.sdk.submit import FOR_JOB, Submitted
+
+if TYPE_CHECKING:
+    from trainmaster.kube.client import Client
+
+
+class Following:
+    """One `run`."""
+
+    def __init__(self, client: "Client", view: RunView) -> None:
+        self._client, self._view = client, view
+        self._interrupted: asyncio.Queue[None] = asyncio.Queue(maxsize=16)
+
+    async def run(self, submitted: Sequence[Submitted]) -> int:
+        """Follow every job among them; the exit code, the worst one."""
+        for one in submitted:
+            if FOR_JOB not in labels_of(one.thing):
+                name = one.thing["metadata"]["name"]
+                self._view.note(f"{one.resource.kind.lower()}.{one.resource.group or 'core'}/{name} {one.how}")
+        jobs = [one for one in submitted if one.is_job]
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._pressed)
+        codes: list[int] = []
+        tasks = {asyncio.create_task(self._follow(job, alone=len(jobs) == 1)): job for job in jobs}
+        try:
+            while left := [task for task in tasks if not task.done()]:
+                pressed = asyncio.ensure_future(self._interrupted.get())
+                await asyncio.wait([*left, pressed], return_when=asyncio.FIRST_COMPLETED)
+                unfinished = [tasks[task] for task in left if not task.done()]
+                if not pressed.done():
+                    pressed.cancel()
+                elif unfinished and await self._interrupt(unfinished):
+                    return INTERRUPTED
+            codes = [task.result() for task in tasks]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return max(codes, default=0)
+
+    def _pressed(self) -> None:
+        if not self._interrupted.full():
+            self._interrupted.put_nowait(None)
+
+    async def _follow(self, job: Submitted, *, alone: bool) -> int:
+        view = self._view if alone else ForOneOfMany(self._view, job.thing["metadata"]["name"])
+        began = time.monotonic()
+        try:
+            outcome = await follow(self._client, RealClock(), job.resource, job.thing, view)
+        except JobGone:
+            view.note("the job was deleted before it ended")
+            return FAILED
+        return tell(view, outcome, job, time.monotonic() - began)
+
+    async def _interrupt(self, jobs: Sequence[Submitted]) -> bool:
+        """Whether we are to leave."""
+        match await self._ask(jobs):
+            case "stop":
+                for job in jobs:
+                    await self._client.delete(job.resource, job.thing["metadata"]["name"],
+                                              job.thing["metadata"]["namespace"], propagation="Background")
+                self._view.note("the job was stopped and removed" if len(jobs) == 1 else
+                                f"{len(jobs)} jobs were stopped and removed")
+                return True
+            case "detach":
+                for job in jobs:
+                    self._view.note(f"detached; the job goes on. Stop it with: {delete(job)}")
+                return True
+        return False
+
+    async def _ask(self, jobs: Sequence[Submitted]) -> str:
+        """Ctrl-C once: detach or stop, or go on; twice: stop. Nobody to ask: detach."""
+        if not sys.stdin.isatty():
+            return "detach"
+        with self._view.quiet():
+            names = ", ".join(f"{job.resource.kind} {job.thing['metadata']['name']}" for job in jobs)
+            say(f"\n{names}: [d]etach, [s]top, or [g]o on? (Ctrl-C again: stop)")
+            asked = asyncio.ensure_future(_typed_line())
+            again = asyncio.ensure_future(self._interrupted.get())
+            try:
+                await asyncio.wait([asked, again], return_when=asyncio.FIRST_COMPLETED)
+                answer = "s" if again.done() else asked.result().strip().lower()
+            finally:
+                asked.cancel()
+                again.cancel()
+        return {"s": "stop", "d": "detach"}.get(answer[:1], "go on")
+
+
+def tell(view: RunView, outcome: Outcome, job: Submitted, seconds: float) -> int:
+    """Say how a job ended; its exit code."""
+    if outcome.failures and not outcome.succeeded:
+        first = outcome.failures[0]
+        view.note(f"first to fail: {first.replica}, {first.why or 'no exit code known'}; its last lines:")
+        for line in first.last_lines:
+            view.note(f"    {line}")
+        if len(outcome.failures) > 1:
+            view.note("failed after it: " + ", ".join(failure.replica for failure in outcome.failures[1:]))
+    if outcome.left_running and _keeps_pods(job):
+        view.note(f"still running: {', '.join(outcome.left_running)}. Remove them with the job: {delete(job)}")
+    view.note(f"{'Succeeded' if outcome.succeeded else 'Failed'} after {seconds:.1f} s: {outcome.message}")
+    return 0 if outcome.succeeded else FAILED
+
+
+def delete(job: Submitted) -> str:
+    """The command that removes a job with its pods."""
+    about = job.thing["metadata"]
+    return f"kubectl delete {job.resource.kind.lower()} {about['name']} -n {about['namespace']}"
+
+
+def _keeps_pods(job: Submitted) -> bool:
+    """Whether pods that still run at the end are left alone; else the operator is about to remove them."""
+    policy = (job.thing.get("spec", {}).get("runPolicy") or {}).get("cleanPodPolicy")
+    return policy in (None, "", "None")
+
+
+async def _typed_line() -> str:
+    """A line from the terminal, without a thread that could not be stopped."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(sys.stdin, readable.set)
+    try:
+        await readable.wait()
+        return sys.stdin.readline()
+    finally:
+        loop.remove_reader(sys.stdin)

@@ -1,0 +1,167 @@
+"""What `run` is given besides manifests: a script or a folder of code, and the options that say how it is to run."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.sdk import launches, parcels
+from trainmaster.sdk.launches import Launch
+from trainmaster.sdk.manifests import SUFFIXES, Manifest
+from trainmaster.sdk.parcels import ScriptError
+
+SCRIPTS = (".py", ".sh")
+FIRST = ("__main__.py", "main.py", "train.py")     # what a folder is started by
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a script is to run, as it was typed; None and () are what was not said."""
+
+    framework: str | None = None
+    workers: int | None = None
+    servers: int | None = None
+    gpus: int | None = None
+    environment: tuple[str, ...] = ()
+    queue: str | None = None
+    priority: str | None = None
+    name: str | None = None
+    image: str | None = None
+    requirements: str | None = None
+    output: str | None = None
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> list[str]:
+        """The options that make no sense with a manifest."""
+        words = {"servers": "--ps", "environment": "--env", "arguments": "arguments after --"}
+        return [words.get(name, f"--{name}") for name in self.__slots__ if getattr(self, name)]
+
+
+def meant(targets: Sequence[str], options: Options) -> Path | None:
+    """The script or folder of code that is meant, or None for manifests. Raises ScriptError for a mixture."""
+    paths = [Path(target) for target in targets]
+    scripts = [path for path in paths if path.suffix in SCRIPTS or (path.is_dir() and _is_code(path, options))]
+    if scripts and len(paths) > 1:
+        raise ScriptError(f"{scripts[0]}: one script or folder of code at a time; start another `run` for the rest.")
+    if not scripts and options.given:
+        raise ScriptError(f"{options.given[0]}: is for scripts; {targets[0]} is not one. A manifest says by itself how "
+                          "it is to run.")
+    return scripts[0] if scripts else None
+
+
+def _is_code(folder: Path, options: Options) -> bool:
+    """A folder of manifests stays one, unless somebody says how the code in it is to run."""
+    there = list(folder.iterdir())
+    has_manifests = any(path.suffix in SUFFIXES and _looks_like_a_manifest(path) for path in there)
+    return any(path.suffix in SCRIPTS for path in there) and (bool(options.given) or not has_manifests)
+
+
+def _looks_like_a_manifest(path: Path) -> bool:
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
+        return False
+    return "apiVersion" in text and "kind" in text
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A launch, and what the person should be told about it."""
+
+    launch: Launch
+    files: Mapping[str, bytes]
+    said: tuple[str, ...]
+
+    def manifests(self) -> list[Manifest]:
+        return [Manifest(thing, self.launch.script) for thing in launches.objects(self.launch)]
+
+    def left(self) -> list[str]:
+        """Leave in the folder for the output what the replicas wrote, without the code that was sent to them."""
+        if not self.launch.output:
+            return []
+        places = sorted(place for place in Path(self.launch.output).iterdir() if place.is_dir())
+        for place in places:
+            _tidy(place, self.files)
+        wrote = [place.name for place in places if any(place.iterdir())]
+        return [f"What they wrote is in {self.launch.output}: {', '.join(wrote)}." if wrote else
+                f"They left nothing in {self.launch.output}."]
+
+
+def read(target: Path, options: Options, environment: Mapping[str, str] = os.environ) -> Script:
+    """The launch that was asked for. Raises ScriptError."""
+    script = _first(target) if target.is_dir() else target
+    files = parcels.of_folder(target) if target.is_dir() else parcels.of_script(target)
+    imports = parcels.imports(files[script.name].decode(errors="replace"), str(script)) \
+        if script.suffix == ".py" else []
+    framework = options.framework or launches.guessed(imports)
+    parcel = parcels.packed(files, str(target))
+    size = len(parcel.archive)
+    said = [f"sending {_files(parcel.files, script.name)}, {size / 1024:.1f} KB"]
+    if options.framework is None:
+        said.append(_guess(script.name, framework, imports))
+    launch = Launch(
+        name=options.name or launches.job_name(target.resolve().name), parcel=parcel, script=script.name,
+        framework=framework, workers=options.workers or 1, servers=options.servers or 0, gpus=options.gpus or 0,
+        environment=_environment(options.environment, environment), arguments=options.arguments,
+        queue=options.queue or "", priority=options.priority or "", image=options.image or "",
+        output=_folder(options.output) if options.output else "",
+    )
+    return Script(launch, files, tuple(said))
+
+
+def _first(folder: Path) -> Path:
+    scripts = sorted(path for path in folder.iterdir() if path.suffix in SCRIPTS and path.is_file())
+    named = [path for name in FIRST for path in scripts if path.name == name]
+    if named or len(scripts) == 1:
+        return (named or scripts)[0]
+    raise ScriptError(f"{folder}: which of its scripts is to run ({', '.join(path.name for path in scripts[:5])})? "
+                      f"Call it {' or '.join(FIRST[1:])}.")
+
+
+def _files(names: Sequence[str], script: str) -> str:
+    more = len(names) - 1
+    return script if not more else f"{script} and {more} file{'s' if more > 1 else ''} with it"
+
+
+def _guess(script: str, framework: str, imports: Sequence[str]) -> str:
+    profile = launches.PROFILES[framework]
+    why = next((name for name in imports if name in profile.modules), "")
+    if not why:
+        return (f"{script} imports no framework that is known here: plain Python, as a {profile.kind.kind}; RANK, "
+                "WORLD_SIZE and MASTER_ADDR say who is who (--framework says otherwise)")
+    return f"{script} imports {why}: runs as a {profile.kind.kind} (--framework says otherwise)"
+
+
+def _environment(given: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
+    """NAME=VALUE, or NAME for what it is here."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or (not equals and name not in own):
+            raise ScriptError(f"--env {text}: write NAME=VALUE, or the NAME of a variable that is set here.")
+        found[name] = value if equals else own[name]
+    return found
+
+
+def _folder(path: str) -> str:
+    """Made here, so that it belongs to the person. Raises ScriptError."""
+    folder = Path(path).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ScriptError(f"--output {path}: {problem.strerror}.") from problem
+    return str(folder.resolve())
+
+
+def _tidy(place: Path, sent: Mapping[str, bytes]) -> None:
+    for name, content in sent.items():
+        copy = place / name
+        if copy.is_file() and not copy.is_symlink() and copy.read_bytes() == content:
+            copy.unlink()
+    for caches in list(place.rglob("__pycache__")):
+        shutil.rmtree(caches, ignore_errors=True)
+    for folder in sorted({place / Path(name).parent for name in sent}, key=lambda path: len(path.parts), reverse=True):
+        if folder != place and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
