@@ -144,6 +144,13 @@ class Launcher:
             raise
         return ours, answer
 
+    async def stream(self) -> socket.socket:
+        """A TCP socket in the cluster's network, to be connected from here."""
+        answer = await self._ask({"do": "socket"}, None, ())
+        made = socket.socket(fileno=answer.fds[0])
+        made.setblocking(False)
+        return made
+
     async def close(self) -> None:
         """End the helper; what it started goes on."""
         if self._control is not None:

@@ -5,18 +5,19 @@ or do without (what was already asked to end).
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from trainmaster.api.meta import Object, moment, revision_of, uid_of
 from trainmaster.cluster.kubelet import reap, records
-from trainmaster.cluster.kubelet.decide import init_containers, main_containers
+from trainmaster.cluster.kubelet.containers import all_containers
 from trainmaster.cluster.kubelet.images import Image
 from trainmaster.cluster.kubelet.launcher import Process, adopt
 from trainmaster.cluster.kubelet.logs import last_words
-from trainmaster.cluster.kubelet.observed import Attempt, ContainerSeen, Exit, Observed, Waiting
+from trainmaster.cluster.kubelet.observed import Attempt, ContainerSeen, Exit, HookSeen, Observed, Waiting
 from trainmaster.cluster.kubelet.plans import TERMINATION_FILE
 from trainmaster.cluster.kubelet.settings import PodPlaces
 from trainmaster.cluster.kubelet.status import lost
@@ -24,6 +25,24 @@ from trainmaster.cluster.kubelet.volumes import Volumes
 from trainmaster.runtime.store import older
 
 MESSAGE_LIMIT = 4096     # bytes of a termination message, as the kubelet
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What probes and hooks have found out about one attempt."""
+
+    attempt: int
+    started: bool
+    ready: bool
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A preStop hook that was begun."""
+
+    begun: datetime
+    task: asyncio.Task[None]
 
 
 @dataclass(slots=True)
@@ -47,6 +66,11 @@ class Life:
     blocked: Waiting | None = None
     terminating: dict[str, datetime] = field(default_factory=dict)
     killed: dict[str, datetime] = field(default_factory=dict)
+    stopping: datetime | None = None                                    # since when the pod as a whole is being ended
+    health: dict[str, Health] = field(default_factory=dict)             # container -> its last attempt's
+    probes: dict[tuple[str, int, str], asyncio.Task[None]] = field(default_factory=dict)
+    beginning: dict[str, asyncio.Task[None]] = field(default_factory=dict)      # postStart hooks under way
+    hooks: dict[str, Hook] = field(default_factory=dict)                # preStop hooks of running attempts
     told: set[tuple[str, int]] = field(default_factory=set)             # attempts whose back-off was announced
     written: Object | None = None                                       # the status as last sent
 
@@ -60,7 +84,22 @@ class Life:
             self.pod = pod
 
     def container(self, name: str) -> Object:
-        return next(one for one in init_containers(self.pod) + main_containers(self.pod) if one["name"] == name)
+        return next(one for one in all_containers(self.pod) if one["name"] == name)
+
+    def anew(self, name: str) -> None:
+        """Forget what was known of a container's last attempt: the next one has begun."""
+        for known in (self.waiting, self.terminating, self.killed, self.health):
+            known.pop(name, None)
+        for task in (self.beginning.pop(name, None), hook.task if (hook := self.hooks.pop(name, None)) else None):
+            if task is not None:
+                task.cancel()
+
+    def cancel(self) -> None:
+        """End everything that was begun for this pod in the background."""
+        for task in (*self.pulls.values(), *self.probes.values(), *self.beginning.values(),
+                     *(hook.task for hook in self.hooks.values())):
+            task.cancel()
+        self.probes.clear()
 
 
 def begin(pod: Object, places: PodPlaces, now: datetime, wake: Callable[[], None]) -> Life:
@@ -84,9 +123,41 @@ def observe(life: Life, now: datetime, *, draining: bool) -> Observed:
     life.processes = {name: process for name, process in life.processes.items() if not process.ended}
     containers = {
         container["name"]: _container(life, container, now)
-        for container in init_containers(life.pod) + main_containers(life.pod)
+        for container in all_containers(life.pod)
     }
-    return Observed(life.started, life.address, life.last_address, life.blocked, containers, draining)
+    return Observed(
+        life.started, life.address, life.last_address, life.blocked, containers, draining, life.stopping
+    )
+
+
+def health_of(life: Life, name: str, attempt: int) -> Health:
+    """What is known about an attempt. Of one that an earlier agent started: what it told the API, and wrote down."""
+    known = life.health.get(name)
+    if known is None or known.attempt != attempt:
+        container = life.container(name)
+        told = _last_told(life.pod, name, attempt)
+        verdict = records.read(str(life.places.attempt(name, attempt)), records.VERDICT) or {}
+        known = life.health[name] = Health(
+            attempt, not container.get("startupProbe") or bool(told.get("started")),
+            not container.get("readinessProbe") or bool(told.get("ready")), str(verdict.get("verdict", "")),
+        )
+    return known
+
+
+def condemned(life: Life, name: str, attempt: int, verdict: str) -> None:
+    """An attempt must end: written down, so that an agent that dies before its end knows it for what it is."""
+    with contextlib.suppress(FileNotFoundError):       # it is gone already, and so is the need
+        records.write(str(life.places.attempt(name, attempt)), records.VERDICT, {"verdict": verdict})
+    life.health[name] = replace(health_of(life, name, attempt), verdict=verdict)
+    life.wake()
+
+
+def _last_told(pod: Object, name: str, attempt: int) -> Object:
+    status = pod.get("status") or {}
+    for one in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+        if one.get("name") == name and one.get("restartCount") == attempt and "running" in (one.get("state") or {}):
+            return dict(one)
+    return {}
 
 
 def _container(life: Life, container: Object, now: datetime) -> ContainerSeen:
@@ -94,14 +165,22 @@ def _container(life: Life, container: Object, now: datetime) -> ContainerSeen:
     folder = life.places.pod / name
     numbers = sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal()) if folder.is_dir() else []
     attempts = [found for number in numbers[-3:] if (found := _attempt(life, container, number, now)) is not None]
+    last = attempts[-1] if attempts else None
+    health = health_of(life, name, last.number) if last is not None else Health(0, False, False)
+    hook = life.hooks.get(name)
     return ContainerSeen(
-        last=attempts[-1] if attempts else None,
+        last=last,
         previous=attempts[-2] if len(attempts) > 1 else None,
         image_ready=name in life.images,
         pulling=name in life.pulls,
         waiting=life.waiting.get(name),
+        hook=HookSeen(hook.begun, hook.task.done()) if hook is not None else None,
         terminating=life.terminating.get(name),
         killed=life.killed.get(name),
+        beginning=name in life.beginning,
+        started=health.started,
+        ready=health.ready,
+        verdict=health.verdict,
     )
 
 

@@ -9,10 +9,13 @@ from pathlib import Path
 from trainmaster.api.core import PODS, SERVICES
 from trainmaster.cluster.kubelet import cgroups, holder, register
 from trainmaster.cluster.kubelet.capability import explain, gather
+from trainmaster.cluster.kubelet.checks import Checks
 from trainmaster.cluster.kubelet.events import Events
+from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.images import Images
 from trainmaster.cluster.kubelet.launcher import Launcher, Process
 from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.cluster.kubelet.reaching import reach_by
 from trainmaster.cluster.kubelet.records import HOLDER, Failed
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.server import Server
@@ -69,7 +72,10 @@ async def _serve(
         settings, client, images, clock, events, node.launcher, rootless=node.rootless,
         allocatable=register.offered(settings), groups=groups,
     )
-    pods = Pods(settings, client, clock, events, starter, mine)
+    reach = reach_by(node.launcher)
+    pods = Pods(
+        settings, client, clock, events, starter, mine, Checks(clock, events, reach), Hooks(clock, events, reach)
+    )
     nameserver = Nameserver(services.copy.all, everyone.copy.all)
     for informer in (services, everyone):
         informer.on_change(lambda before, after: nameserver.changed())  # noqa: ARG005  any change will do

@@ -37,6 +37,14 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class HookSeen:
+    """A preStop hook of the running attempt."""
+
+    begun: datetime
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerSeen:
     """One container: its last two attempts, and what stands between it and the next."""
 
@@ -45,12 +53,22 @@ class ContainerSeen:
     image_ready: bool = False
     pulling: bool = False
     waiting: Waiting | None = None
+    hook: HookSeen | None = None            # its preStop hook, once begun
     terminating: datetime | None = None     # when it was asked to end
     killed: datetime | None = None          # when it was made to
+    beginning: bool = False                 # its postStart hook is under way
+    started: bool = True                    # its startup probe has succeeded, or it has none
+    ready: bool = True                      # the same of its readiness probe
+    verdict: str = ""                       # why its attempt must end: "liveness", "startup", "postStart"
 
     @property
     def running(self) -> bool:
         return self.last is not None and self.last.ended is None
+
+    @property
+    def up(self) -> bool:
+        """Running, and past whatever has to come before others may count on it."""
+        return self.running and self.started and not self.beginning
 
     @property
     def exit(self) -> Exit | None:
@@ -67,6 +85,7 @@ class Observed:
     waiting: Waiting | None = None          # why no sandbox can be made: volumes that cannot be mounted
     containers: Mapping[str, ContainerSeen] = field(default_factory=dict)   # init containers too; names are unique
     draining: bool = False                  # the node is going down
+    stopping: datetime | None = None        # since when the pod as a whole is being ended
 
     def of(self, name: str) -> ContainerSeen:
         return self.containers.get(name, ContainerSeen())

@@ -7,14 +7,18 @@ workers are woken by the pod's object, by the end of any of its processes and by
 import asyncio
 import contextlib
 import signal
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, namespace_of, uid_of
-from trainmaster.cluster.kubelet import decide as decisions
-from trainmaster.cluster.kubelet import reap
+from trainmaster.cluster.kubelet import actions, reap
+from trainmaster.cluster.kubelet.checks import Checks
+from trainmaster.cluster.kubelet.containers import policy_of
+from trainmaster.cluster.kubelet.decide import decide, to_be_ended
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.holder import GATEWAY
+from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.life import Life, begin, observe
 from trainmaster.cluster.kubelet.observed import Observed
 from trainmaster.cluster.kubelet.removal import remove
@@ -43,7 +47,8 @@ class Pods:
     """All pods of this node."""
 
     def __init__(
-        self, settings: NodeSettings, client: Client, clock: Clock, events: Events, starter: Starter, informer: Informer
+        self, settings: NodeSettings, client: Client, clock: Clock, events: Events, starter: Starter,
+        informer: Informer, checks: Checks, hooks: Hooks,
     ) -> None:
         self._settings = settings
         self._client = client
@@ -51,6 +56,8 @@ class Pods:
         self._events = events
         self._starter = starter
         self._informer = informer
+        self._checks = checks
+        self._hooks = hooks
         self._lives: dict[str, Life] = {}
         self._trouble = False                      # the API could not be reached, and that was said
         self._draining = False
@@ -72,8 +79,7 @@ class Pods:
             await self._controller.run()
         finally:
             for life in self._lives.values():
-                for task in life.pulls.values():
-                    task.cancel()
+                life.cancel()
                 for process in [*life.processes.values(), *([life.sandbox] if life.sandbox else [])]:
                     process.forget()
 
@@ -143,13 +149,17 @@ class Pods:
     async def _work(self, life: Life) -> datetime | None:
         while True:
             now = self._clock.now()
-            seen = observe(life, now, draining=self._draining)
-            plan = decisions.decide(_as_deleted(life), seen, now)
+            pod, seen = _as_deleted(life), observe(life, now, draining=self._draining)
+            if life.stopping is None and to_be_ended(pod, seen, now):
+                life.stopping = now
+                seen = replace(seen, stopping=now)
+            plan = decide(pod, seen, now)
+            self._checks.follow(life, seen)
             self._announce(life, seen, now)
             if not plan.actions:
                 break
             for action in plan.actions:
-                if isinstance(action, decisions.Remove):
+                if isinstance(action, actions.Remove):
                     await self._remove(life, seen)
                     return None
                 await self._perform(life, action)
@@ -157,27 +167,44 @@ class Pods:
         self._check_drained()
         return plan.look_again_at
 
-    async def _perform(self, life: Life, action: decisions.Action) -> None:
+    async def _perform(self, life: Life, action: actions.Action) -> None:
         match action:
-            case decisions.MakeSandbox():
+            case actions.MakeSandbox():
                 await self._starter.make_sandbox(life)
-            case decisions.EndSandbox():
+            case actions.EndSandbox():
                 await self._starter.end_sandbox(life)
-            case decisions.Pull(container):
+            case actions.Pull(container):
                 await self._starter.pull(life, container)
-            case decisions.Start(container, attempt, level):
-                await self._starter.start(life, container, attempt, level)
-            case decisions.Terminate(container, _):
+            case actions.Start(container, attempt, level):
+                if await self._starter.start(life, container, attempt, level):
+                    self._hooks.after_start(life, container, attempt)
+            case actions.RunHook(container, grace):
+                self._say_why(life, container)
+                self._hooks.before_end(life, container, grace)
+            case actions.Terminate(container, _):
+                self._say_why(life, container)
                 life.terminating[container] = self._clock.now()
-                self._events.normal(life.pod, "Killing", f"Stopping container {container}")
                 self._signal(life, container, signal.SIGTERM)
-            case decisions.Kill(container, shim):
+            case actions.Kill(container, shim):
+                self._say_why(life, container)
                 now = self._clock.now()
-                if container not in life.terminating:
-                    self._events.normal(life.pod, "Killing", f"Stopping container {container}")
                 life.terminating.setdefault(container, now)
                 life.killed[container] = now
                 self._signal(life, container, signal.SIGKILL if shim else KILL_ALL)
+
+    def _say_why(self, life: Life, name: str) -> None:
+        """Tell once why a container is ended, in the kubelet's words."""
+        if name in life.terminating or name in life.hooks:
+            return
+        verdict = life.health[name].verdict if name in life.health and life.stopping is None else ""
+        if verdict == "postStart":
+            message = "FailedPostStartHook"
+        elif verdict:
+            again = ", will be restarted" if policy_of(life.pod, life.container(name)) != "Never" else ""
+            message = f"Container {name} failed {verdict} probe{again}"
+        else:
+            message = f"Stopping container {name}"
+        self._events.normal(life.pod, "Killing", message)
 
     def _signal(self, life: Life, container: str, number: int) -> None:
         process = life.processes.get(container)
@@ -223,8 +250,7 @@ class Pods:
                     PODS, life.pod["metadata"]["name"], namespace_of(life.pod), uid=life.uid, grace=0
                 )
             return                         # the watch will tell that it is gone, or that a finalizer keeps it
-        for task in life.pulls.values():
-            task.cancel()
+        life.cancel()
         for directory in (life.places.pod, life.places.volumes, life.places.logs):
             await asyncio.to_thread(remove, directory)
         self._starter.forget(life.uid)

@@ -11,6 +11,7 @@ Layout below the runtime directory (all 0700):
     pods/<uid>/sandbox.json                     the pause process, and the pod's address
     pods/<uid>/<container>/<attempt>/shim.json  the shim: this attempt was started
     pods/<uid>/<container>/<attempt>/exit.json  this attempt has ended, and how
+    pods/<uid>/<container>/<attempt>/verdict.json  the agent found that this attempt must end, and why
 
 Small standard modules only: the forked processes carry this one.
 """
@@ -29,6 +30,7 @@ POD = "pod.json"
 SANDBOX = "sandbox.json"
 SHIM = "shim.json"
 EXIT = "exit.json"
+VERDICT = "verdict.json"
 
 
 class Failed(Exception):

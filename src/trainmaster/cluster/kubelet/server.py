@@ -16,8 +16,8 @@ from aiohttp import web
 
 from trainmaster.api.meta import moment
 from trainmaster.cluster.kubelet import logs, records
+from trainmaster.cluster.kubelet.containers import init_containers, main_containers
 from trainmaster.cluster.kubelet.criformat import timestamp
-from trainmaster.cluster.kubelet.decide import init_containers, main_containers
 from trainmaster.cluster.kubelet.filewatch import FileWatch
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.pods import Pods

@@ -77,6 +77,9 @@ def _serve(request: dict[str, Any], fds: list[int], proc: int) -> None:
             _fork(lambda: entering.enter(_plan(fds[1]), fds[2], streams, report), "tm-exec", [report.fileno(), *fds])
         elif request["do"] == "listen":
             _listen(request["address"], request["port"], report)
+        elif request["do"] == "socket":
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream:
+                socket.send_fds(report, [b"{}"], [stream.fileno()])
 
 
 def _fork(body: Callable[[], None], name: str, wanted: list[int]) -> None:

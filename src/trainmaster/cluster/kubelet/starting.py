@@ -197,28 +197,29 @@ class Starter:
             life.pulls.pop(container, None)
             life.wake()
 
-    async def start(self, life: Life, name: str, attempt: int, level: int) -> None:
+    async def start(self, life: Life, name: str, attempt: int, level: int) -> bool:
+        """Whether it runs."""
         container = life.container(name)
         try:
             plan = await self._container_plan(life, container, attempt, level)
             if life.sandbox is None or life.sandbox.ended:
-                return                     # it was lost while we prepared; the next look sees that
+                return False               # it was lost while we prepared; the next look sees that
             answer = await self._launcher.container(plan, life.sandbox.pidfd)
         except (ConfigError, VolumeError) as error:
             self._hold_back(life, name, "CreateContainerConfigError", str(error))
-            return
+            return False
         except (Failed, OSError) as error:
             self._hold_back(life, name, "CreateContainerError", str(error))
-            return
-        life.waiting.pop(name, None)
-        life.terminating.pop(name, None)
-        life.killed.pop(name, None)
+            return False
+        life.anew(name)
         self._events.normal(life.pod, "Created", f"Created container: {name}")
         if answer.fds:
             life.processes[name] = Process(answer.fds[0], life.wake)
             self._events.normal(life.pod, "Started", f"Started container {name}")
-        elif "start_error" in answer.message:
+            return True
+        if "start_error" in answer.message:
             self._events.warning(life.pod, "Failed", f"Error: {answer.message['start_error']}")
+        return False
 
     async def _container_plan(self, life: Life, container: Object, attempt: int, level: int) -> ContainerPlan:
         pod, places, name = life.pod, life.places, container["name"]

@@ -4,22 +4,23 @@ Phase, conditions and container states follow the kubelet, word for word where p
 """
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from trainmaster.api.meta import Object, timestamp, uid_of
-from trainmaster.cluster.kubelet.decide import (
-    active_deadline,
-    ended,
-    failed_to_initialize,
+from trainmaster.cluster.kubelet.containers import (
+    all_containers,
     init_containers,
-    init_policy,
-    initialized,
+    is_sidecar,
     main_containers,
-    restart_policy,
+    policy_of,
+    restarts,
+    sidecars,
 )
+from trainmaster.cluster.kubelet.decide import active_deadline, ended, failed_to_initialize, finished, initialized
 from trainmaster.cluster.kubelet.observed import Attempt, ContainerSeen, Exit, Observed
-from trainmaster.cluster.kubelet.restarts import comes_back, delay, due, next_level
+from trainmaster.cluster.kubelet.restarts import delay, due, next_level
 
 RUNTIME = "trainmaster"
 # What the kubelet writes about a container whose end nobody saw.
@@ -59,7 +60,7 @@ def container_id(uid: str, container: str, attempt: int) -> str:
 def quality_of_service(pod: Object) -> str:
     """Guaranteed, Burstable or BestEffort, as Kubernetes derives it from cpu and memory."""
     asked, guaranteed = False, True
-    for container in init_containers(pod) + main_containers(pod):
+    for container in all_containers(pod):
         resources = container.get("resources") or {}
         requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
         for name in ("cpu", "memory"):
@@ -80,32 +81,28 @@ def _phase(pod: Object, seen: Observed, now: datetime) -> tuple[str, str, str]:
     states = [seen.of(container["name"]) for container in main_containers(pod)]
     everything = [*states, *(seen.of(container["name"]) for container in init_containers(pod))]
     running = any(state.running for state in everything)
-    ends = [state.exit for state in states]
+    well = all(state.exit is not None and state.exit.code == 0 for state in states)
     if seen.draining and not running and any(state.last is not None for state in everything):
-        if all(end is not None and end.code == 0 for end in ends):
-            return "Succeeded", "", ""
-        return "Failed", *SHUTDOWN
+        return ("Succeeded", "", "") if well else ("Failed", *SHUTDOWN)
     deadline = active_deadline(pod, seen)
     if deadline is not None and now >= deadline and not running:
         return "Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
-    if failed_to_initialize(pod, seen):
-        return "Failed", "", ""
-    if not initialized(pod, seen) or any(not state.running and state.exit is None for state in states):
+    if not running:                            # a phase that is final is told when the last process is gone
+        if failed_to_initialize(pod, seen):
+            return "Failed", "", ""
+        if finished(pod, seen):
+            return ("Succeeded" if well else "Failed"), "", ""
+    if not initialized(pod, seen) or any(state.last is None or state.beginning for state in states):
         return "Pending", "", ""
-    finished = [end for end in ends if end is not None]
-    if len(finished) < len(states):
-        return "Running", "", ""
-    policy = restart_policy(pod)
-    if any(comes_back(policy, end.code) for end in finished):
-        return "Running", "", ""
-    return ("Succeeded" if all(end.code == 0 for end in finished) else "Failed"), "", ""
+    return "Running", "", ""
 
 
 def _container_status(pod: Object, container: Object, seen: Observed, now: datetime, *, init: bool) -> Object:
     name = container["name"]
     state = seen.of(name)
-    current, last_state = _states(pod, name, state, seen, now, init=init)
+    current, last_state = _states(pod, container, state, seen, now, init=init)
     succeeded = state.exit is not None and state.exit.code == 0
+    once = init and not is_sidecar(container)
     attempt = state.last.number if state.last is not None else 0
     return {
         "name": name,
@@ -113,26 +110,25 @@ def _container_status(pod: Object, container: Object, seen: Observed, now: datet
         "imageID": state.last.image_id if state.last is not None else "",
         "containerID": container_id(uid_of(pod), name, attempt) if state.last is not None else "",
         "restartCount": attempt,
-        "started": state.running,
-        "ready": succeeded if init else state.running,
+        "started": state.running if once else state.up,
+        "ready": succeeded if once else state.up and state.ready,
         "state": current,
         "lastState": last_state,
     }
 
 
 def _states(
-    pod: Object, name: str, state: ContainerSeen, seen: Observed, now: datetime, *, init: bool
+    pod: Object, container: Object, state: ContainerSeen, seen: Observed, now: datetime, *, init: bool
 ) -> tuple[Object, Object]:
-    uid = uid_of(pod)
+    uid, name = uid_of(pod), container["name"]
     earlier = _terminated(uid, name, state.previous) if state.previous is not None else {}
-    if state.last is None:
-        return _waiting(pod, state, seen, init=init), {}
+    if state.last is None or (state.running and state.beginning):
+        return _waiting(pod, state, seen, init=init), earlier
     if state.running:
         return {"running": {"startedAt": timestamp(state.last.created)}}, earlier
     end = state.exit
     assert end is not None
-    policy = init_policy(pod) if init else restart_policy(pod)
-    if ended(pod) or seen.draining or not comes_back(policy, end.code):
+    if ended(pod) or seen.draining or seen.stopping is not None or not restarts(policy_of(pod, container), state):
         return _terminated(uid, name, state.last), earlier
     if state.waiting is not None:
         return {"waiting": {"reason": state.waiting.reason, "message": state.waiting.message}}, _terminated(
@@ -174,19 +170,8 @@ def _terminated(uid: str, name: str, attempt: Attempt) -> Object:
 
 def _conditions(pod: Object, seen: Observed, status: Object, now: datetime) -> list[Object]:
     phase = status["phase"]
-    incomplete = [one["name"] for one in status.get("initContainerStatuses", ()) if not one["ready"]]
-    unready = [one["name"] for one in status["containerStatuses"] if not one["ready"]]
-    if phase == "Succeeded":
-        ready: dict[str, Any] = {"status": "False", "reason": "PodCompleted"}
-    elif phase == "Failed":
-        ready = {"status": "False", "reason": "PodFailed"}
-    elif unready:
-        ready = {
-            "status": "False", "reason": "ContainersNotReady",
-            "message": f"containers with unready status: [{' '.join(unready)}]",
-        }
-    else:
-        ready = {"status": "True"}
+    incomplete = [one["name"] for one in status.get("initContainerStatuses", ())
+                  if not (one["started"] if one["name"] in _names(sidecars(pod)) else one["ready"])]
     if initialized(pod, seen):
         init: dict[str, Any] = {"status": "True", **({"reason": "PodCompleted"} if phase == "Succeeded" else {})}
     else:
@@ -194,16 +179,52 @@ def _conditions(pod: Object, seen: Observed, status: Object, now: datetime) -> l
             "status": "False", "reason": "ContainersNotInitialized",
             "message": f"containers with incomplete status: [{' '.join(incomplete)}]",
         }
+    before = {one.get("type"): one for one in (pod.get("status") or {}).get("conditions") or ()}
+    ready = _containers_ready(pod, status)
     wanted = {
         "PodReadyToStartContainers": {"status": "True" if seen.address else "False"},
         "Initialized": init,
-        "Ready": ready,
+        "Ready": _gated(pod, before) or ready if ready["status"] == "True" else ready,
         "ContainersReady": ready,
         "PodScheduled": {"status": "True"},
     }
-    before = {one.get("type"): one for one in (pod.get("status") or {}).get("conditions") or ()}
     others = [one for kind, one in before.items() if kind not in wanted]
     return [_condition(kind, facts, before.get(kind), now) for kind, facts in wanted.items()] + others
+
+
+def _containers_ready(pod: Object, status: Object) -> dict[str, Any]:
+    if status["phase"] == "Succeeded":
+        return {"status": "False", "reason": "PodCompleted"}
+    if status["phase"] == "Failed":
+        return {"status": "False", "reason": "PodFailed"}
+    counted = _names(sidecars(pod)) | _names(main_containers(pod))
+    statuses = [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]
+    unready = [one["name"] for one in statuses if one["name"] in counted and not one["ready"]]
+    if unready:
+        return {
+            "status": "False", "reason": "ContainersNotReady",
+            "message": f"containers with unready status: [{' '.join(unready)}]",
+        }
+    return {"status": "True"}
+
+
+def _gated(pod: Object, conditions: Mapping[Any, Object]) -> dict[str, Any] | None:
+    """What else the pod waits for: conditions that others set."""
+    told = []
+    for gate in pod["spec"].get("readinessGates") or ():
+        kind = gate.get("conditionType")
+        found = conditions.get(kind)
+        if found is None:
+            told.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
+        elif found.get("status") != "True":
+            told.append(f'the status of pod readiness gate "{kind}" is not "True", but {found.get("status")}')
+    if not told:
+        return None
+    return {"status": "False", "reason": "ReadinessGatesNotReady", "message": ", ".join(told)}
+
+
+def _names(containers: list[Object]) -> set[str]:
+    return {container["name"] for container in containers}
 
 
 def _condition(kind: str, facts: dict[str, Any], before: Object | None, now: datetime) -> Object:

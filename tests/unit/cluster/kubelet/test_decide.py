@@ -6,17 +6,8 @@ from typing import Any
 import pytest
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet.decide import (
-    EndSandbox,
-    Kill,
-    MakeSandbox,
-    Plan,
-    Pull,
-    Remove,
-    Start,
-    Terminate,
-    decide,
-)
+from trainmaster.cluster.kubelet.actions import EndSandbox, Kill, MakeSandbox, Plan, Pull, Remove, Start, Terminate
+from trainmaster.cluster.kubelet.decide import decide
 from trainmaster.cluster.kubelet.observed import Attempt, ContainerSeen, Exit, Observed, Waiting
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -27,19 +18,24 @@ def after(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def pod(*containers: str, init: tuple[str, ...] = (), restart: str = "Never", deleted: int | None = None,
-        phase: str = "", **spec: Any) -> Object:
+def pod(*containers: str, init: tuple[str, ...] = (), beside: tuple[str, ...] = (), restart: str = "Never",
+        deleted: int | None = None, phase: str = "", with_hook: str = "", **spec: Any) -> Object:
     about: Object = {"name": "p", "namespace": "default", "uid": "u"}
     if deleted is not None:
         about |= {"deletionTimestamp": "2030-01-01T12:00:00Z", "deletionGracePeriodSeconds": deleted}
     return {
         "metadata": about,
         "spec": {
-            "containers": [{"name": name} for name in containers or ("main",)],
-            "initContainers": [{"name": name} for name in init], "restartPolicy": restart, **spec,
+            "containers": [{"name": name} | hooked(with_hook) for name in containers or ("main",)],
+            "initContainers": [{"name": name} | ({"restartPolicy": "Always"} if name in beside else {})
+                               for name in init], "restartPolicy": restart, **spec,
         },
         "status": {"phase": phase} if phase else {},
     }
+
+
+def hooked(name: str) -> Object:
+    return {"lifecycle": {name: {"sleep": {"seconds": 1}}}} if name else {}
 
 
 def seen(
@@ -160,3 +156,79 @@ def test_ends(expected: Plan, thing: Object, world: Observed) -> None:
 ])
 def test_active_deadline(expected: Plan, seconds: int, world: Observed) -> None:
     assert expected == decide(pod(activeDeadlineSeconds=60), world, after(seconds))
+
+
+def accompanied(restart: str = "Never") -> Object:
+    return pod(init=("one", "log", "two", "net"), beside=("log", "net"), restart=restart)
+
+
+@pytest.mark.parametrize(("expected", "thing", "world"), [
+    pytest.param(Plan((Start("log", 0, 0),)), accompanied(), seen(one=exited(0), log=pulled()),
+                 id="a sidecar starts in its turn"),
+    pytest.param(Plan(), accompanied(), seen(one=exited(0), log=running(started=False)),
+                 id="the next waits for its startup probe"),
+    pytest.param(Plan(), accompanied(), seen(one=exited(0), log=running(beginning=True)),
+                 id="and for its postStart hook"),
+    pytest.param(Plan((Start("two", 0, 0),)), accompanied(), seen(one=exited(0), log=running(), two=pulled()),
+                 id="but not for its end"),
+    pytest.param(Plan((Start("main", 0, 0),)), accompanied(),
+                 seen(one=exited(0), log=running(), two=exited(0), net=running(), main=pulled()),
+                 id="all are up: the containers"),
+    pytest.param(Plan((Start("log", 1, 1),)), accompanied(),
+                 seen(one=exited(0), log=exited(0), two=exited(0), net=running(), main=running()),
+                 id="a sidecar that ended is started again, whatever the pod's policy"),
+    pytest.param(Plan((Terminate("net", timedelta(seconds=30)),), after(32)), accompanied(),
+                 seen(one=exited(0), log=running(), two=exited(0), net=running(), main=exited(1)),
+                 id="the containers are done: the last sidecar ends first"),
+    pytest.param(Plan((Terminate("log", timedelta(seconds=30)),)), accompanied(),
+                 seen(one=exited(0), log=running(), two=exited(0), net=exited(143), main=exited(0)),
+                 id="then the one before it"),
+    pytest.param(Plan((EndSandbox(),)), accompanied(),
+                 seen(one=exited(0), log=exited(143), two=exited(0), net=exited(143), main=exited(0)),
+                 id="then the sandbox"),
+    pytest.param(Plan((Terminate("log", timedelta(seconds=30)),)), accompanied(),
+                 seen(one=exited(0), log=running(), two=exited(1)), id="an init container failed: sidecars end too"),
+    pytest.param(Plan((MakeSandbox(),)), accompanied("Always"),
+                 seen("", one=exited(0), log=exited(137), two=exited(0), net=exited(137), main=exited(137)),
+                 id="all was lost: a new sandbox for all that comes back"),
+])
+def test_sidecars(expected: Plan, thing: Object, world: Observed) -> None:
+    assert expected == decide(thing, world, after(2))
+
+
+@pytest.mark.parametrize(("expected", "thing", "world"), [
+    pytest.param(Plan((Start("a", 0, 0),)), pod("a", "b", with_hook="postStart"), seen(a=pulled(), b=pulled()),
+                 id="after one with a postStart hook no other is started"),
+    pytest.param(Plan(), pod("a", "b", with_hook="postStart"), seen(a=running(beginning=True), b=pulled()),
+                 id="while its hook runs"),
+    pytest.param(Plan((Start("b", 0, 0),)), pod("a", "b", with_hook="postStart"), seen(a=running(), b=pulled()),
+                 id="but afterwards"),
+    pytest.param(Plan((Start("b", 0, 0),)), pod("a", "b", with_hook="postStart"), seen(a=exited(1), b=pulled()),
+                 id="also when it failed"),
+])
+def test_hooks_after_the_start(expected: Plan, thing: Object, world: Observed) -> None:
+    assert expected == decide(thing, world, after(2))
+
+
+@pytest.mark.parametrize(("expected", "thing", "world"), [
+    pytest.param(Plan((Terminate("main", timedelta(seconds=30)),)), pod(), seen(main=running(verdict="liveness")),
+                 id="one that failed its liveness probe is asked to end"),
+    pytest.param(Plan((Terminate("main", timedelta(seconds=7)),)), pod(terminationGracePeriodSeconds=7),
+                 seen(main=running(verdict="postStart")), id="one whose postStart hook failed, within the pod's grace"),
+    pytest.param(Plan(look_again_at=after(31)), pod(), seen(main=running(verdict="liveness", terminating=after(1))),
+                 id="it gets its time"),
+    pytest.param(Plan((Kill("main"),)), pod(), seen(main=running(verdict="startup", terminating=after(-28))),
+                 id="and no more"),
+    pytest.param(Plan((Terminate("a", timedelta(seconds=30)), Start("b", 1, 1))), pod("a", "b", restart="Always"),
+                 seen(a=running(verdict="liveness"), b=exited(1)), id="the others go on meanwhile"),
+    pytest.param(Plan((Start("main", 1, 1),)), pod(restart="OnFailure"), seen(main=exited(0, verdict="liveness")),
+                 id="OnFailure: it is started again even if it ended well"),
+    pytest.param(Plan((EndSandbox(),)), pod(restart="OnFailure"), seen(main=exited(0, verdict="postStart")),
+                 id="after a failed hook only if it did not"),
+    pytest.param(Plan((EndSandbox(),)), pod(), seen(main=exited(143, verdict="liveness")),
+                 id="Never: it is not started again"),
+    pytest.param(Plan(look_again_at=after(11)), pod(restart="Always"),
+                 seen(main=exited(143, 1, level=1, verdict="liveness")), id="it waits like any other that fails often"),
+])
+def test_failing_containers(expected: Plan, thing: Object, world: Observed) -> None:
+    assert expected == decide(thing, world, after(2))

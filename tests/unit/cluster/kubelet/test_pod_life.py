@@ -1,0 +1,152 @@
+"""What pods live through between start and end, with real pods: probes, hooks, sidecars."""
+
+import os
+from typing import Any
+
+import pytest
+from tests.unit.cluster.kubelet.node import SYSTEM_PYTHON, Node, as_an_ordinary_user
+
+from trainmaster.api.core import PODS
+from trainmaster.api.meta import Object
+from trainmaster.testing.builders import pod as built
+
+
+def sh(script: str) -> Object:
+    return {"exec": {"command": ["/bin/sh", "-c", script]}}
+
+
+def condition(pod: Object, kind: str) -> str:
+    found: str = next(one["status"] for one in pod["status"].get("conditions") or [{"type": kind, "status": ""}]
+                      if one["type"] == kind)
+    return found
+
+
+async def create(node: Node, name: str, script: str, container: Object | None = None, **spec: Any) -> None:
+    made = built(name, node="here", command=("/bin/sh", "-c", script), **spec)
+    made["spec"]["containers"][0] |= container or {}
+    await node.client.create(PODS, made)
+
+
+async def test_a_container_that_is_found_dead_is_started_again(node: Node) -> None:
+    dies_once = "[ -e /marks/seen ] || touch /tmp/dead; touch /marks/seen; exec sleep 1000"
+    await create(
+        node, "a", dies_once, {
+            "livenessProbe": {**sh("test ! -e /tmp/dead || { echo dead; false; }"), "periodSeconds": 1,
+                              "failureThreshold": 2, "timeoutSeconds": 10, "terminationGracePeriodSeconds": 5},
+            "volumeMounts": [{"name": "m", "mountPath": "/marks"}],
+        }, restart="Always", volumes=[{"name": "m", "emptyDir": {}}],
+    )
+
+    status = (await node.until("a", lambda pod: any(
+        one["restartCount"] == 1 and one["ready"] for one in pod["status"].get("containerStatuses") or ()
+    )))["status"]["containerStatuses"][0]
+
+    assert (143, "Error") == tuple(status["lastState"]["terminated"][key] for key in ("exitCode", "reason"))
+    assert "Liveness probe failed: dead\n" == await node.event("Unhealthy")
+    assert "Container main failed liveness probe, will be restarted" == await node.event("Killing")
+
+
+async def test_a_pod_is_ready_when_its_server_is(node: Node) -> None:
+    server = f"cd /www && {SYSTEM_PYTHON} -m http.server 8080 2>/dev/null"
+    await create(
+        node, "a", server, {
+            "readinessProbe": {"httpGet": {"path": "/ok", "port": "web"}, "periodSeconds": 1, "failureThreshold": 1,
+                               "timeoutSeconds": 10},
+            "startupProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 60},
+            "ports": [{"name": "web", "containerPort": 8080}],
+            "volumeMounts": [{"name": "w", "mountPath": "/www"}],
+        }, volumes=[{"name": "w", "emptyDir": {}}],
+    )
+
+    started = await node.until("a", lambda pod: any(
+        one["started"] for one in pod["status"].get("containerStatuses") or ()
+    ))
+    assert ("False", "False") == (condition(started, "Ready"), condition(started, "ContainersReady"))
+    page = next((node.settings.volumes / "pods").iterdir()) / "w" / "ok"
+    page.write_text("yes")
+    await node.until("a", lambda pod: condition(pod, "Ready") == "True")
+    page.unlink()
+    await node.until("a", lambda pod: condition(pod, "Ready") == "False")
+
+    status = (await node.client.get(PODS, "a", "default"))["status"]
+    assert 0 == status["containerStatuses"][0]["restartCount"]
+    assert "running" in status["containerStatuses"][0]["state"]
+
+
+async def test_hooks_run_after_the_start_and_before_the_end(node: Node) -> None:
+    await create(
+        node, "a", "trap 'echo asked >> /marks/order; exit 0' TERM; sleep 1000 & wait", {
+            "lifecycle": {"postStart": sh("echo begun >> /marks/order"),
+                          "preStop": sh("sleep 0.3; echo before >> /marks/order")},
+            "volumeMounts": [{"name": "m", "mountPath": "/marks"}],
+        }, volumes=[{"name": "m", "emptyDir": {}}],
+    )
+    await node.phase("a", "Running")
+    order = next((node.settings.volumes / "pods").iterdir()) / "m" / "order"
+    assert "begun\n" == order.read_text(), "a container is running when its postStart hook is over"
+    handle = order.open()
+
+    await node.client.delete(PODS, "a", "default", grace=10)
+    await node.gone("a")
+
+    assert ["begun\n", "before\n", "asked\n"] == handle.readlines()
+    handle.close()
+
+
+async def test_a_container_whose_hook_fails_is_ended(node: Node) -> None:
+    await create(node, "a", "exec sleep 1000", {"lifecycle": {"postStart": sh("exit 3")}})
+
+    status = (await node.phase("a", "Failed"))["status"]["containerStatuses"][0]
+
+    assert 143 == status["state"]["terminated"]["exitCode"]
+    assert "PostStartHook failed" == await node.event("FailedPostStartHook")
+    assert "FailedPostStartHook" == await node.event("Killing")
+
+
+async def test_sidecars_begin_before_and_end_after(node: Node) -> None:
+    def says(name: str) -> Object:
+        says = f"echo +{name} >> /marks/order; trap 'echo -{name} >> /marks/order; exit 0' TERM; sleep 1000 & wait"
+        return {
+            "name": name, "image": "busybox", "command": ["/bin/sh", "-c", says], "restartPolicy": "Always",
+            "volumeMounts": [{"name": "m", "mountPath": "/marks"}],
+            "startupProbe": {**sh(f"grep -q +{name} /marks/order"), "periodSeconds": 1, "timeoutSeconds": 10},
+        }
+
+    await create(
+        node, "a", "echo +main >> /marks/order; sleep 0.5; echo -main >> /marks/order",
+        {"volumeMounts": [{"name": "m", "mountPath": "/marks"}]}, initContainers=[says("one"), says("two")],
+        volumes=[{"name": "m", "emptyDir": {}}],
+    )
+
+    pod = await node.phase("a", "Succeeded", "Failed")
+
+    order = next((node.settings.volumes / "pods").iterdir()) / "m" / "order"
+    assert ["+one", "+two", "+main", "-main", "-two", "-one"] == order.read_text().split()
+    assert "Succeeded" == pod["status"]["phase"]
+    assert ["Completed", "Completed"] == [
+        one["state"]["terminated"]["reason"] for one in pod["status"]["initContainerStatuses"]
+    ]
+
+
+async def test_an_agent_that_comes_later_goes_on_probing(node: Node) -> None:
+    await create(node, "a", "exec sleep 1000", {
+        "livenessProbe": {**sh("test ! -e /marks/dead"), "periodSeconds": 1, "failureThreshold": 1,
+                          "timeoutSeconds": 10},
+        "readinessProbe": {**sh("true"), "periodSeconds": 1, "timeoutSeconds": 10},
+        "volumeMounts": [{"name": "m", "mountPath": "/marks"}],
+    }, volumes=[{"name": "m", "emptyDir": {}}])
+    await node.until("a", lambda pod: condition(pod, "Ready") == "True")
+    before = (await node.client.get(PODS, "a", "default"))["status"]["conditions"]
+
+    await node.stop()
+    await node.start()
+    assert before == (await node.client.get(PODS, "a", "default"))["status"]["conditions"], "ready all the time"
+    (next((node.settings.volumes / "pods").iterdir()) / "m" / "dead").touch()
+
+    await node.phase("a", "Failed")
+    assert "Container main failed liveness probe" == await node.event("Killing")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")
+def test_all_of_this_as_an_ordinary_user() -> None:
+    as_an_ordinary_user(__file__)
