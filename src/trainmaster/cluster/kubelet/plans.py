@@ -41,7 +41,7 @@ def sandbox_plan(pod: Object, places: PodPlaces, address: str, volumes: Volumes)
 def container_plan(
     pod: Object, container: Object, image: Image, places: PodPlaces, *, attempt: int, level: int, address: str,
     rootless: bool, argv: Sequence[str], environment: Mapping[str, str], binds: Sequence[Bind],
-    hidden: Sequence[Path], limits: LimitPlan,
+    hidden: Sequence[Path], limits: LimitPlan, log_limits: tuple[int, int],
 ) -> ContainerPlan:
     directory = places.attempt(container["name"], attempt)
     security = security_of(pod, container)
@@ -54,6 +54,8 @@ def container_plan(
     return {
         "attempt_directory": str(directory),
         "log": str(places.log(container["name"], attempt)),
+        "log_bytes": log_limits[0],
+        "log_files": log_limits[1],
         "root": {
             "rootless": rootless,
             "scratch": str(directory / "root"),

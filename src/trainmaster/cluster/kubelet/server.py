@@ -17,7 +17,6 @@ from aiohttp import web
 from trainmaster.api.meta import moment
 from trainmaster.cluster.kubelet import logs, records
 from trainmaster.cluster.kubelet.containers import init_containers, main_containers
-from trainmaster.cluster.kubelet.criformat import timestamp
 from trainmaster.cluster.kubelet.filewatch import FileWatch
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.pods import Pods
@@ -103,7 +102,7 @@ class Server:
         def ended() -> bool:
             return records.read(str(directory), records.EXIT) is not None or not directory.exists()
 
-        if not path.exists():
+        if not logs.numbers(path):
             return                      # the command could not be started: it said nothing
         if not wanted.follow:
             async for chunk in logs.read(path, wanted, _never, ended):
@@ -120,12 +119,12 @@ class Server:
 
 def wanted_of(query: dict[str, str], now: datetime) -> logs.Wanted:
     """The query of a log request. Raises Refused for a value that is no number or moment."""
-    since = b""
+    since = 0
     try:
         if query.get("sinceTime"):
-            since = timestamp(_nanoseconds(moment(query["sinceTime"])))
+            since = _nanoseconds(moment(query["sinceTime"]))
         elif query.get("sinceSeconds"):
-            since = timestamp(_nanoseconds(now - timedelta(seconds=int(query["sinceSeconds"]))))
+            since = _nanoseconds(now - timedelta(seconds=int(query["sinceSeconds"])))
         tail = int(query["tailLines"]) if query.get("tailLines") else None
         limit = int(query["limitBytes"]) if query.get("limitBytes") else None
     except (ValueError, OverflowError) as error:
@@ -134,7 +133,7 @@ def wanted_of(query: dict[str, str], now: datetime) -> logs.Wanted:
         raise Refused(400, "tailLines must not be negative and limitBytes must be positive")
     return logs.Wanted(
         follow=query.get("follow") in ("true", "1"), timestamps=query.get("timestamps") in ("true", "1"), tail=tail,
-        since=since, limit=limit,
+        since=since, limit=limit, stream=logs.STREAMS.get(query.get("stream", ""), 0),
     )
 
 

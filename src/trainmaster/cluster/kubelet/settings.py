@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.api.meta import Object, is_dns_label, is_dns_subdomain, name_of, namespace_of, uid_of
+from trainmaster.cluster.kubelet.output import MOST_BYTES, MOST_FILES
 
 _UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
 
@@ -22,6 +23,8 @@ class NodeSettings:
     memory: str
     resources: Mapping[str, str] = field(default_factory=dict)     # further resources, such as nvidia.com/gpu
     hidden: tuple[Path, ...] = ()  # directories that no pod may see
+    log_bytes: int = MOST_BYTES    # of one file of a container's log
+    log_files: int = MOST_FILES    # how many of them are kept; 0: one, without a bound
 
     @property
     def pods(self) -> Path:
@@ -48,7 +51,8 @@ class PodPlaces:
         return self.pod / container / str(number)
 
     def log(self, container: str, number: int) -> Path:
-        return self.logs / container / f"{number}.log"
+        """The directory of an attempt's log."""
+        return self.logs / container / str(number)
 
 
 class BadName(Exception):

@@ -9,6 +9,9 @@ It lives in the container's root with two directories of its own attempt open; w
 into it would find nothing but the container's own log.
 """
 
+# pathlib is too large to carry
+# ruff: noqa: PTH103
+
 import contextlib
 import json
 import os
@@ -21,9 +24,9 @@ from typing import Any, TypedDict
 from trainmaster.cluster.kubelet import linux, records, rootfs
 from trainmaster.cluster.kubelet.command import Footing, launch
 from trainmaster.cluster.kubelet.confinement import Confinement, LimitPlan
-from trainmaster.cluster.kubelet.criformat import Stamper
 from trainmaster.cluster.kubelet.doorway import Doorway
 from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only
+from trainmaster.cluster.kubelet.output import STDERR, STDOUT, Log
 from trainmaster.cluster.kubelet.records import Failed, Step
 from trainmaster.cluster.kubelet.sandbox import POD_NAMESPACES
 
@@ -43,7 +46,9 @@ class ContainerPlan(TypedDict):
     """What the agent asks for."""
 
     attempt_directory: str
-    log: str                 # path of the log file
+    log: str                 # directory of the attempt's log
+    log_bytes: int           # size of one file of it
+    log_files: int           # how many are kept; 0: one, without a bound
     root: rootfs.RootPlan
     argv: list[str]
     environment: dict[str, str]
@@ -89,7 +94,8 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
     try:
         with Step("open the attempt's directory"):
             directory = os.open(plan["attempt_directory"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            log = os.open(plan["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+            os.makedirs(plan["log"], mode=0o700, exist_ok=True)
+            log = os.open(plan["log"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with Step("write the shim's record"):
             record = {**records.identity_of_caller(proc), "created": time.time_ns(), **plan["facts"]}
             first = records.claim(directory, records.SHIM, record)
@@ -101,10 +107,11 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
         report.send(json.dumps({"taken": True}).encode())
         return
     # From here on this attempt has happened: whatever comes, its end is written down.
-    run = _Run(directory, log)
+    run = _Run(directory)
     footing = _footing(plan)
     try:
-        with Step("open the shim's door"):
+        with Step("open the log and the shim's door"):
+            run.log = Log(log, plan["log_bytes"], plan["log_files"])
             door = Doorway(directory, footing)
         with Step("open the container's control groups"):
             confinement = Confinement(plan["limits"])
@@ -149,9 +156,10 @@ def _launched(argv: list[str], footing: Footing, confinement: Confinement) -> tu
 class _Run:
     """The life of one attempt, from its command's start to its record."""
 
-    def __init__(self, directory: int, log: int) -> None:
+    log: Log
+
+    def __init__(self, directory: int) -> None:
         self._directory = directory
-        self._log = log
         self._confinement: Confinement | None = None
         self.started = time.time_ns()
         self._status: int | None = None
@@ -169,7 +177,7 @@ class _Run:
         self._child = child
         self._confinement = confinement
         wake = _signals()
-        streams = {out: Stamper(b"stdout"), err: Stamper(b"stderr")}
+        streams = {out: STDOUT, err: STDERR}
         poller = select.poll()
         for fd in (out, err, wake, door.fileno()):
             poller.register(fd, select.POLLIN)
@@ -229,17 +237,10 @@ class _Run:
                     # A container ends with its command: what it left behind must not hold the pod or the pipes open.
                     _kill_everything()
 
-    def _move(self, fd: int, stamper: Stamper) -> bool:
+    def _move(self, fd: int, stream: int) -> bool:
         """Output from the pipe to the log; False at its end."""
         data = os.read(fd, 1 << 16)
-        stamped = stamper.feed(data, time.time_ns()) if data else stamper.finish(time.time_ns())
-        try:
-            view = memoryview(stamped)
-            while view:
-                view = view[os.write(self._log, view):]
-        except OSError:
-            # A full disk must neither stop the container (nobody would read its pipe) nor lose its exit code.
-            self._dropped += len(data)
+        self._dropped += self.log.feed(stream, data, time.time_ns())
         return bool(data)
 
     def _write(self, record: dict[str, Any]) -> None:

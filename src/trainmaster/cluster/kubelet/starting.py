@@ -233,6 +233,7 @@ class Starter:
             rootless=self._rootless, argv=environment.command(container, image, values), environment=values,
             binds=volumes.binds(container, life.volumes, values), hidden=self._settings.hidden,
             limits=self._limits(life, container, attempt),
+            log_limits=(self._settings.log_bytes, self._settings.log_files),
         )
         directory = places.attempt(name, attempt)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -243,7 +244,7 @@ class Starter:
         if attempt >= 2:                   # the last two are kept: the state, and `logs --previous`
             stale = places.attempt(name, attempt - 2)
             await asyncio.to_thread(remove, stale)
-            places.log(name, attempt - 2).unlink(missing_ok=True)
+            await asyncio.to_thread(remove, places.log(name, attempt - 2))
         return plan
 
     def _limits(self, life: Life, container: Object, attempt: int) -> LimitPlan:

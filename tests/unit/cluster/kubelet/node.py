@@ -131,7 +131,7 @@ class Node:
 
     async def heard(self, name: str, word: str) -> None:
         """Wait until the pod has said something."""
-        path = next(self.settings.logs.glob(f"default_{name}_*/main/0.log"))
+        path = next(self.settings.logs.glob(f"default_{name}_*/main/0/0.log"))
         await soon(lambda: word in path.read_text())
 
     async def ask(self, method: str, path: str) -> str:

@@ -18,6 +18,8 @@ from typing import Any
 from trainmaster.cluster.kubelet import descriptors, holder, linux, records
 from trainmaster.cluster.kubelet.exec import run_in, start_in
 from trainmaster.cluster.kubelet.launcher import Launcher, Process
+from trainmaster.cluster.kubelet.logs import chunks
+from trainmaster.cluster.kubelet.output import STDERR, STDOUT
 from trainmaster.cluster.kubelet.records import Failed
 from trainmaster.cluster.kubelet.shim import KILL_ALL
 
@@ -51,7 +53,8 @@ class Machine:
         attempt.mkdir(parents=True)
         hosts = "127.0.0.1 localhost\n" + "".join(f"10.88.0.{at + 2} {name}\n" for at, name in enumerate(self.pauses))
         plan: Any = {
-            "attempt_directory": str(attempt), "log": str(attempt / "log"),
+            "attempt_directory": str(attempt), "log": str(attempt / "log"), "log_bytes": 10_000_000,
+            "log_files": 5,
             "root": {
                 "rootless": rootless, "scratch": str(attempt / "root"), "homes": ["/root", "/home"],
                 "etc": {"hosts": hosts, "resolv.conf": "", "nsswitch.conf": "hosts: files\n"},
@@ -76,13 +79,13 @@ class Machine:
                 process.send(SIGNALS[wanted["signal"]])
             if wanted.get("wait", True):
                 await asyncio.wait_for(process.end(), 60)
-        log = (attempt / "log").read_text(errors="replace") if (attempt / "log").exists() else ""
-        said = [line.split(" ", 3) for line in log.splitlines()]
+        said = {stream: b"".join(chunk.data for chunk in chunks(attempt / "log") if chunk.stream == stream)
+                for stream in (STDOUT, STDERR)}
         return {
             "exit": records.read(str(attempt), records.EXIT), "ms": (time.monotonic() - began) * 1000,
             "execs": execs,
-            "out": [words[3] for words in said if words[1] == "stdout"],
-            "err": [words[3] for words in said if words[1] == "stderr"],
+            "out": said[STDOUT].decode(errors="replace").splitlines(),
+            "err": said[STDERR].decode(errors="replace").splitlines(),
         }
 
     async def command(self, attempt: Path, shim: Process, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +112,7 @@ class Machine:
         return found
 
     async def spoken(self, log: Path, word: str) -> None:
-        while word not in log.read_text():  # noqa: ASYNC110  the log belongs to another process
+        while word.encode() not in b"".join(chunk.data for chunk in chunks(log)):  # noqa: ASYNC110  the log belongs to another process
             await asyncio.sleep(0.005)
 
 

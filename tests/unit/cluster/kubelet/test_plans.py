@@ -28,13 +28,14 @@ def planned(thing: Object, image: Image | None = None) -> ContainerPlan:
         thing, thing["spec"]["containers"][0], image or Image("x"), places_of(SETTINGS, thing), attempt=2, level=1,
         address="10.88.0.2", rootless=False, argv=["true"], environment={}, binds=[], hidden=[Path("/s")],
         limits={"groups": [], "watch": 0, "score": 0},
+        log_limits=(1000, 5),
     )
 
 
 def test_an_attempt_has_its_own_places() -> None:
     plan = planned(pod())
 
-    assert ("/s/run/pods/u-1/main/2", "/s/logs/train_w_u-1/main/2.log") == (plan["attempt_directory"], plan["log"])
+    assert ("/s/run/pods/u-1/main/2", "/s/logs/train_w_u-1/main/2") == (plan["attempt_directory"], plan["log"])
 
 
 @pytest.mark.parametrize("thing", [
