@@ -19,10 +19,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cluster": {"api", "kube", "runtime"},
     "operator": PURE | {"kube", "runtime"},
     "sdk": {"api", "kube", "runtime"},
-    "local": {"api", "frameworks", "kube", "runtime", "cluster", "operator"},
+    "local": {"api", "frameworks", "kube", "runtime", "cluster", "operator", "sdk"},
     "cli": {"api", "kube", "runtime", "sdk", "local", "operator"},
     "testing": PURE | {"kube", "runtime", "operator", "cluster", "sdk", "local"},
-    "": set(),
+    "": {"sdk"},
 }
 # Inside the cluster: who may import which of its parts.
 CLUSTER_MAY_IMPORT: dict[str, set[str]] = {

@@ -22,7 +22,8 @@ def command(job: str, namespace: str | None, kubeconfig: str | None, context: st
     from trainmaster.kube.errors import KubeError
     from trainmaster.local.home import Home
     from trainmaster.local.up import is_up
-    from trainmaster.sdk.explain import Explanation, NoJob, explain
+    from trainmaster.sdk.errors import NoJob
+    from trainmaster.sdk.explain import Explanation, explain
 
     home = Home.from_environment()
     if not kubeconfig and is_up(home) is None:

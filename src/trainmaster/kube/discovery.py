@@ -23,6 +23,7 @@ class Served:
 
     resource: Resource
     verbs: frozenset[str]
+    names: frozenset[str] = frozenset()      # what else people call it: the singular, short names
 
     def can(self, *verbs: str) -> bool:
         return self.verbs.issuperset(verbs)
@@ -89,7 +90,7 @@ def _aggregated(document: Object, failed: dict[str, KubeError]) -> Iterator[Serv
                 resource = Resource(
                     name, version["version"], entry["resource"], kind, namespaced=entry.get("scope") == "Namespaced"
                 )
-                yield Served(resource, frozenset(entry.get("verbs") or ()))
+                yield Served(resource, frozenset(entry.get("verbs") or ()), _names(entry, "singularResource"))
 
 
 async def _one_by_one(client: Client, document: Object, failed: dict[str, KubeError]) -> AsyncIterator[Served]:
@@ -104,7 +105,11 @@ async def _one_by_one(client: Client, document: Object, failed: dict[str, KubeEr
         for entry in found.get("resources") or ():
             if "/" not in entry["name"]:
                 resource = Resource(group, version, entry["name"], entry["kind"], namespaced=entry["namespaced"])
-                yield Served(resource, frozenset(entry.get("verbs") or ()))
+                yield Served(resource, frozenset(entry.get("verbs") or ()), _names(entry, "singularName"))
+
+
+def _names(entry: Object, singular: str) -> frozenset[str]:
+    return frozenset(name for name in (entry.get(singular), *(entry.get("shortNames") or ())) if name)
 
 
 def _versions(document: Object) -> Iterator[tuple[str, str]]:

@@ -9,15 +9,18 @@ import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from trainmaster.api.meta import Object
-from trainmaster.kube.credentials import GROUP, VERSIONS, Credentials, Plugin, PluginTransport
-from trainmaster.kube.http import HttpTransport, Timeouts
 from trainmaster.kube.tls import ClientCertificate
 from trainmaster.kube.transport import Transport
+
+if TYPE_CHECKING:      # what talks is loaded by those who talk, and by way of one transport only
+    from trainmaster.kube.blocking import BlockingTransport
+    from trainmaster.kube.credentials import Plugin
+    from trainmaster.kube.http import Timeouts
 
 NAME = "trainmaster"
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -41,7 +44,7 @@ class Access:
     token_file: Path | None = None
     verify: bool = True
     server_name: str = ""
-    plugin: Plugin | None = None
+    plugin: "Plugin | None" = None
 
 
 def load(path: Path, context: str | None = None) -> Access:
@@ -90,11 +93,12 @@ def in_cluster(environment: Mapping[str, str], account: Path = ACCOUNT) -> Acces
     )
 
 
-def transport(access: Access, *, timeouts: Timeouts | None = None) -> Transport:
+def transport(access: Access, *, timeouts: "Timeouts | None" = None) -> Transport:
     """Raises KubeconfigError when certificates or keys cannot be used."""
-    identity = None
-    if access.client_cert and access.client_key:
-        identity = ClientCertificate(access.client_cert, access.client_key)
+    from trainmaster.kube.credentials import Credentials, PluginTransport
+    from trainmaster.kube.http import HttpTransport
+
+    identity = _identity(access)
 
     def connect(certificate: ClientCertificate | None) -> Transport:
         return HttpTransport(
@@ -110,6 +114,26 @@ def transport(access: Access, *, timeouts: Timeouts | None = None) -> Transport:
     return plain if access.plugin is None else PluginTransport(Credentials(access.plugin), connect)
 
 
+def blocking(access: Access) -> "BlockingTransport":
+    """The same for programs without an event loop."""
+    from trainmaster.kube.blocking import BlockingTransport, from_program
+
+    credential = None
+    if (plugin := access.plugin) is not None:
+        import os
+
+        from trainmaster.kube.credentials import asked
+
+        credential = from_program(lambda: asked(plugin, os.environ))
+    try:
+        return BlockingTransport(
+            access.server, token=access.token, token_file=access.token_file, ca=access.ca,
+            client_cert=_identity(access), verify=access.verify, server_name=access.server_name, credential=credential,
+        )
+    except ValueError as error:
+        raise KubeconfigError(f"context {access.context!r}: {error}") from error
+
+
 def document(server: str, ca_pem: bytes, token: str) -> Object:
     """A kubeconfig of our own, for kubectl and everybody else."""
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(ca_pem).decode()}
@@ -122,6 +146,12 @@ def document(server: str, ca_pem: bytes, token: str) -> Object:
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
         "current-context": NAME,
     }
+
+
+def _identity(access: Access) -> ClientCertificate | None:
+    if not access.client_cert or not access.client_key:
+        return None
+    return ClientCertificate(access.client_cert, access.client_key)
 
 
 def _parsed(path: Path) -> Object:
@@ -166,8 +196,10 @@ def _bytes(section: Mapping[str, Any], name: str, path: Path) -> bytes | None:
         raise KubeconfigError(f"{path}: {name} {file}: {error.strerror}.") from error
 
 
-def _plugin(given: Any, cluster: Mapping[str, Any], context: str, path: Path) -> Plugin:
+def _plugin(given: Any, cluster: Mapping[str, Any], context: str, path: Path) -> "Plugin":
     """The program that `exec` names."""
+    from trainmaster.kube.credentials import VERSIONS, Plugin
+
     where = f"{path}: exec of context {context!r}"
     if not isinstance(given, dict) or not given.get("command"):
         raise KubeconfigError(f"{where}: no command. Name the program that prints an ExecCredential.")
@@ -197,6 +229,8 @@ def _plugin(given: Any, cluster: Mapping[str, Any], context: str, path: Path) ->
 
 def _told_of(cluster: Mapping[str, Any], path: Path) -> Object:
     """What a program may know about the cluster it is asked for."""
+    from trainmaster.kube.credentials import GROUP
+
     told: Object = {
         name: cluster[name] for name in ("server", "tls-server-name", "insecure-skip-tls-verify") if cluster.get(name)
     }

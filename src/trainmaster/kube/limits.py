@@ -4,7 +4,6 @@ A request that was answered 429 was not carried out, so that any method may be s
 others go on, as the server counts by flow and may well take them.
 """
 
-import asyncio
 from typing import Protocol
 
 from trainmaster.kube.errors import TooManyRequests
@@ -19,12 +18,16 @@ class Timer(Protocol):
 
 
 class LoopTimer:
-    """The event loop's own time."""
+    """The event loop's own time. Loaded when needed: those who have no loop need no asyncio."""
 
     def monotonic(self) -> float:
+        import asyncio
+
         return asyncio.get_running_loop().time()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio
+
         await asyncio.sleep(seconds)
 
 

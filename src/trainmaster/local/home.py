@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmaster.sdk import embedded
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -20,10 +22,8 @@ class Home:
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Home":
         """`TRAINMASTER_HOME`, else below the XDG state folder. `TRAINMASTER_ENVS` lets several homes share installs."""
         env = os.environ if environment is None else environment
-        state = env.get("XDG_STATE_HOME") or str(Path(env.get("HOME") or Path.home(), ".local", "state"))
-        path = Path(env.get("TRAINMASTER_HOME") or Path(state, "trainmaster")).expanduser().absolute()
         shared = env.get("TRAINMASTER_ENVS")
-        return cls(path, Path(shared).expanduser().absolute() if shared else None)
+        return cls(embedded.home(env), Path(shared).expanduser().absolute() if shared else None)
 
     def make(self) -> None:
         """Create it for its owner only. A home that others may read is closed to them."""

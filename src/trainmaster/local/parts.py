@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.local.home import Home
+from trainmaster.sdk import embedded
 
 TAIL_LINES = 12   # of a part's log, shown when it could not start
 
@@ -45,19 +46,7 @@ class Part:
 
     def facts(self) -> dict[str, Any] | None:
         """What the living part says of itself (at least its pid), or None if it does not live."""
-        try:
-            handle = os.open(self.lock, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            with suppress(ValueError):
-                return dict(json.loads(os.pread(handle, 65536, 0)))
-            return {}  # it has the lock and has not said more yet
-        finally:
-            os.close(handle)
-        return None
+        return embedded.facts(self.lock)
 
     def start(self, *arguments: str, environment: Mapping[str, str]) -> "Starting":
         """Start it in the background; `Starting.ready` waits for it."""

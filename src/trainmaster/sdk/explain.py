@@ -18,15 +18,12 @@ from trainmaster.api.policy import ConditionType, EndedReplica, JobStatus
 from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import survey
 from trainmaster.kube.errors import NotFound
+from trainmaster.sdk.errors import NoJob
 from trainmaster.sdk.replicas import JOB_NAME, Replica, replica_of
 from trainmaster.sdk.submit import is_job
 
 GROUP_KEYS = ("scheduling.k8s.io/group-name",)
 LAST_WORDS = 10      # lines
-
-
-class NoJob(Exception):
-    """There is no job of that name."""
 
 
 @dataclass(frozen=True, slots=True)

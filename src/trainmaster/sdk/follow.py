@@ -18,6 +18,7 @@ from trainmaster.kube.client import Client
 from trainmaster.kube.errors import ApiError, KubeError, Unreachable
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
+from trainmaster.sdk.errors import JobGone as JobGone  # said by `follow`, so imported with it
 from trainmaster.sdk.replicas import JOB_NAME, Attempt, Replica, attempts_of, replica_of
 
 TAIL = 20              # last lines of a failed replica that are told again at the end
@@ -53,10 +54,6 @@ class Outcome:
     message: str
     failures: tuple[Failure, ...] = ()
     left_running: tuple[str, ...] = ()
-
-
-class JobGone(Exception):
-    """The job was deleted before it ended."""
 
 
 async def follow(client: Client, clock: Clock, resource: Resource, job: Object, view: View) -> Outcome:

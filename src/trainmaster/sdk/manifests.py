@@ -91,6 +91,22 @@ def read(targets: Sequence[str], stdin: TextIO) -> list[Manifest]:
     return found
 
 
+def parsed(text: str, source: str) -> list[Manifest]:
+    """All objects of a text. Raises ManifestError."""
+    found = list(_documents(text, source))
+    if not found:
+        raise ManifestError(f"There is no object in {source}.")
+    return found
+
+
+def unknown_kind(manifest: Manifest, known: Sequence[tuple[str, str]]) -> str:
+    """That a cluster has no such kind, and which one was meant. `known` are pairs of apiVersion and kind."""
+    version, kind = manifest.thing["apiVersion"], manifest.thing["kind"]
+    same = [f"'apiVersion: {v}', 'kind: {k}'" for v, k in known if k.lower() == kind.lower()]
+    advice = f" Did you mean {same[0]}?" if same else " `trainmaster crds` lists the kinds of jobs."
+    return f"{manifest.source}: this cluster has no kind '{kind}' in '{version}'.{advice}"
+
+
 def _of_target(target: str, stdin: TextIO) -> Iterator[Manifest]:
     if "://" in target:
         raise ManifestError(f"{target}: manifests are not fetched from the network. Download the file, look at it, "
@@ -115,7 +131,7 @@ def _documents(text: str, source: str) -> Iterator[Manifest]:
             if document is None:
                 continue
             where = source if number == 1 else f"{source}, document {number}"
-            yield from _objects(document, where, node)
+            yield from objects(document, where, node)
     except yaml.YAMLError as problem:
         raise ManifestError(_told(problem, source, text)) from problem
 
@@ -131,7 +147,8 @@ def _loaded(text: str) -> Iterator[tuple[yaml.Node, object]]:
         loader.dispose()
 
 
-def _objects(document: object, where: str, node: yaml.Node | None) -> Iterator[Manifest]:
+def objects(document: object, where: str, node: yaml.Node | None = None) -> Iterator[Manifest]:
+    """What a document holds: one object, or those of a List. Raises ManifestError."""
     if not isinstance(document, dict):
         raise ManifestError(f"{where}: is not an object; expected 'apiVersion:', 'kind:' and 'metadata:' at the top.")
     missing = [name for name in ("apiVersion", "kind") if not isinstance(document.get(name), str)]
@@ -142,7 +159,7 @@ def _objects(document: object, where: str, node: yaml.Node | None) -> Iterator[M
         items = _child(node, "items")
         for number, item in enumerate(document.get("items") or ()):
             inner = _child(items[1], str(number)) if items is not None else None
-            yield from _objects(item, where, inner[1] if inner is not None else None)
+            yield from objects(item, where, inner[1] if inner is not None else None)
         return
     about = document.get("metadata")
     if not isinstance(about, dict) or not (about.get("name") or about.get("generateName")):

@@ -8,7 +8,7 @@ from trainmaster.api.validation import problems
 from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import served
 from trainmaster.kube.errors import AlreadyExists, ApiError, NotFound
-from trainmaster.sdk.manifests import Manifest, ManifestError
+from trainmaster.sdk.manifests import Manifest, ManifestError, unknown_kind
 
 MANAGER = "trainmaster-run"
 FOR_JOB = "trainmaster.dev/job"      # label of what was made for a job of that name, and is to go with it
@@ -37,7 +37,7 @@ async def submit(client: Client, manifests: Sequence[Manifest], namespace: str) 
     kinds = {(s.resource.api_version, s.resource.kind): s.resource for s in await served(client)}
     unknown = [m for m in manifests if (m.thing["apiVersion"], m.thing["kind"]) not in kinds]
     if unknown:
-        raise ManifestError(_unknown_kind(unknown[0], list(kinds)))
+        raise ManifestError(unknown_kind(unknown[0], list(kinds)))
     for manifest in manifests:   # all before any is sent: half of a file is worse than none of it
         if wrong := problems(manifest.thing):
             raise ManifestError("; ".join(f"{manifest.place(problem.field)}: {problem}" for problem in wrong))
@@ -146,10 +146,3 @@ async def _remove(client: Client, resource: Resource, thing: Object, namespace: 
 def finished(job: Object) -> bool:
     conditions = job.get("status", {}).get("conditions") or ()
     return any(c["type"] in ("Succeeded", "Failed") and c["status"] == "True" for c in conditions)
-
-
-def _unknown_kind(manifest: Manifest, known: list[tuple[str, str]]) -> str:
-    version, kind = manifest.thing["apiVersion"], manifest.thing["kind"]
-    same = [f"'apiVersion: {v}', 'kind: {k}'" for v, k in known if k.lower() == kind.lower()]
-    advice = f" Did you mean {same[0]}?" if same else " `trainmaster crds` lists the kinds of jobs."
-    return f"{manifest.source}: this cluster has no kind '{kind}' in '{version}'.{advice}"

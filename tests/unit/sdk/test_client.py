@@ -1,0 +1,426 @@
+"""The verbs of the SDK on the embedded API server; the test plays operator and node."""
+
+import asyncio
+import inspect
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kubernetes import client as other
+from trainmaster import AsyncClient, Client, Job, JobFailed, JobGone, NoJob, TimedOut
+from trainmaster.api import groups
+from trainmaster.api.core import PODS
+from trainmaster.api.meta import Object, Resource, uid_of
+from trainmaster.api.schema import definitions
+from trainmaster.cluster.controllers.garbage import Collector
+from trainmaster.kube.client import Client as KubeClient
+from trainmaster.kube.errors import Unreachable
+from trainmaster.kube.transport import Request, Response, Stream, Transport
+from trainmaster.sdk.errors import NoReplica, NoSuchKind, NotPossible
+from trainmaster.sdk.logs import Line, Wanted
+from trainmaster.sdk.manifests import ManifestError
+from trainmaster.testing.clock import VirtualClock
+from trainmaster.testing.cluster import embedded
+
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
+INSTALLED = ("tfjobs.kubeflow.org", "jaxjobs.kubeflow.org", "podgroups.scheduling.volcano.sh")
+JOB = """
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: mnist}
+spec:
+  tfReplicaSpecs:
+    PS: {replicas: 1, template: {spec: {containers: [{name: tensorflow, image: x}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: tensorflow, image: x}]}}}
+"""
+
+
+@dataclass
+class Node:
+    """The wire to the server, with a node behind it that has logs: pod -> what each opening of its log sends."""
+
+    inner: Transport
+    logs: dict[str, list[list[bytes | type[Exception]]]] = field(default_factory=dict)
+    asked: list[Request] = field(default_factory=list)
+
+    async def send(self, request: Request) -> Response:
+        return await self.inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        if not request.path.endswith("/log"):
+            return await self.inner.open(request)
+        self.asked.append(request)
+        left = self.logs[request.path.split("/")[-2]]
+        return Printed(left.pop(0) if left else [])
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+@dataclass
+class Printed:
+    pieces: list[bytes | type[Exception]]
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        for piece in self.pieces:
+            if not isinstance(piece, bytes):
+                raise piece("cut")
+            yield piece
+
+    async def close(self) -> None:
+        return
+
+
+@dataclass
+class Stage:
+    clock: VirtualClock
+    sdk: AsyncClient
+    kube: KubeClient
+    node: Node
+
+    async def pod(self, role: str, index: int) -> Object:
+        labels = {"training.kubeflow.org/job-name": "mnist", "training.kubeflow.org/replica-type": role,
+                  "training.kubeflow.org/replica-index": str(index)}
+        name = f"mnist-{role}-{index}"
+        made = await self.kube.create(PODS, {
+            "metadata": {"name": name, "namespace": "default", "labels": labels},
+            "spec": {"containers": [{"name": "tensorflow", "image": "x"}]}})
+        await self.state(name, running={})
+        return made
+
+    async def state(self, pod: str, restarts: int = 0, **state: object) -> None:
+        container = {"name": "tensorflow", "restartCount": restarts, "state": state, "ready": True, "image": "x",
+                     "imageID": ""}
+        await self.kube.patch(PODS, pod, "default", {"status": {
+            "phase": "Running", "containerStatuses": [container]}}, subresource="status")
+        await self.clock.settle()
+
+    async def condition(self, state: str, **status: object) -> None:
+        said = {"type": state, "status": "True", "reason": state, "message": f"it is {state}"}
+        await self.kube.patch(TFJOBS, "mnist", "default", {"status": {"conditions": [said], **status}},
+                              subresource="status")
+        await self.clock.settle()
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    clock = VirtualClock()
+    async with embedded(clock) as cluster:
+        kinds = [*definitions(), *groups.definitions()]
+        await cluster.install([each for each in kinds if each["metadata"]["name"] in INSTALLED])
+        node = Node(cluster.transport())
+        collecting = asyncio.create_task(Collector(cluster.client("garbage"), clock).run())
+        yield Stage(clock, AsyncClient(transport=node, clock=clock), cluster.client(), node)
+        collecting.cancel()
+        await asyncio.gather(collecting, return_exceptions=True)
+
+
+async def test_submit_text_get_and_list(stage: Stage) -> None:
+    made = await stage.sdk.submit(JOB)
+
+    assert ("TFJob", "mnist", "default", "Waiting") == (made.kind, made.name, made.namespace, made.state)
+    assert made.uid == (await stage.sdk.get("mnist")).uid == (await stage.sdk.get("tfjob/mnist")).uid
+    assert ["mnist"] == [job.name for job in await stage.sdk.list()]
+    assert [] == await stage.sdk.list(namespace="kube-system")
+    assert ["mnist"] == [job.name for job in await stage.sdk.list(all_namespaces=True, namespace="kube-system")]
+
+
+async def test_submit_a_file_and_a_dictionary(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    made = await stage.sdk.submit(tmp_path / "job.yaml")
+    plain = {**made.object, "metadata": {"name": "again"}}
+    assert "again" == (await stage.sdk.submit(plain)).name
+    assert "mnist" == (await stage.sdk.submit(str(tmp_path / "job.yaml"))).name      # it runs already
+
+
+async def test_submit_an_object_of_another_sdk(stage: Stage) -> None:
+    container = other.V1Container(name="jax", image="x", env=[other.V1EnvVar(name="A", value="1")])
+    template = other.V1PodTemplateSpec(spec=other.V1PodSpec(containers=[container]))
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "JAXJob", "metadata": other.V1ObjectMeta(name="jax"),
+           "spec": {"jaxReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}}}
+    made = await stage.sdk.submit(job)
+
+    worker = made.object["spec"]["jaxReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    assert [{"name": "A", "value": "1"}] == worker["env"]
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        pytest.param("no/such/file.yaml", "No such file", id="a file that is not there"),
+        pytest.param("kind: TFJob\n", "has no 'apiVersion'", id="a text that is no object"),
+        pytest.param({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, "There is no job in",
+                     id="an object that is no job"),
+        pytest.param(f"{JOB}\n---\n{JOB}", "There are 2 jobs in", id="two jobs"),
+        pytest.param(JOB.replace("replicas: 2", "replicas: -2"), "replicas: Invalid value: -2", id="a bad number"),
+    ],
+)
+async def test_what_cannot_be_submitted_is_a_sentence(stage: Stage, what: object, sentence: str) -> None:
+    with pytest.raises(ManifestError, match=sentence):
+        await stage.sdk.submit(what)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "sentence"),
+    [
+        pytest.param("mnits", NoJob, "Did you mean mnist?", id="a name that is nearly one"),
+        pytest.param("zeppelin", NoJob, "There is mnist.", id="a name that is none"),
+        pytest.param("pod/mnist", NoJob, "a Pod is not a job", id="something else than a job"),
+        pytest.param("tfjops/mnist", NoSuchKind, "Did you mean tfjobs?", id="a kind that is nearly one"),
+    ],
+)
+async def test_a_job_that_is_not_there(stage: Stage, name: str, problem: type[Exception], sentence: str) -> None:
+    await stage.sdk.submit(JOB)
+    with pytest.raises(problem, match=sentence.replace("?", r"\?")):
+        await stage.sdk.get(name)
+
+
+async def test_two_jobs_of_one_name_are_told_apart(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    await stage.sdk.submit(JOB.replace("TFJob", "JAXJob").replace("tfReplica", "jaxReplica").replace(
+        "name: tensorflow", "name: jax").replace("    PS:", "    #"))
+    with pytest.raises(NoJob, match="Write jaxjob/mnist or tfjob/mnist"):
+        await stage.sdk.get("mnist")
+
+    assert "JAXJob" == (await stage.sdk.get("jaxjobs.kubeflow.org/mnist")).kind
+
+
+async def test_a_job_that_waits_says_why(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    await stage.kube.create(groups.VOLCANO_GROUPS, {
+        "apiVersion": groups.VOLCANO_GROUPS.api_version, "kind": "PodGroup",
+        "metadata": {"name": "mnist", "namespace": "default", "annotations": {groups.WHY: '{"why": "2 of 3 fit"}'}},
+        "spec": {"minMember": 3}})
+
+    assert ["2 of 3 fit"] == [job.why for job in await stage.sdk.list()]
+    assert "2 of 3 fit" == (await stage.sdk.get("mnist")).why
+
+
+async def test_wait_until_it_has_succeeded(stage: Stage) -> None:
+    job = await stage.sdk.submit(JOB)
+    waiting = asyncio.create_task(stage.sdk.wait(job))
+    await stage.clock.settle()
+    await stage.condition("Running")
+    assert not waiting.done()
+    await stage.condition("Succeeded")
+
+    assert (await stage.clock.run(waiting)).succeeded
+    assert (await stage.sdk.wait("mnist", "Running")).succeeded      # it has run
+    assert (await stage.sdk.wait("mnist", "condition=Succeeded")).succeeded
+
+
+async def test_wait_fails_at_once_with_the_reason(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    ended = {"pod": "mnist-worker-1", "uid": "1", "exitCode": 1, "says": "exited with code 1", "lastWords": "oh no"}
+    await stage.condition("Failed", postMortem={"ended": [ended]})
+    with pytest.raises(JobFailed, match="it is Failed First to fail: worker-1: exited with code 1") as failed:
+        await stage.sdk.wait("mnist", "Running")
+
+    assert "  oh no" in failed.value.details
+    assert "Failed" == (await stage.sdk.wait("mnist", "Finished")).state
+
+
+async def test_wait_gives_up_in_time_and_when_the_job_goes(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    with pytest.raises(TimedOut, match="was not succeeded after 5 s; it is waiting"):
+        await stage.clock.run(stage.sdk.wait("mnist", timeout=5))
+    waiting = asyncio.create_task(stage.sdk.wait("mnist"))
+    await stage.clock.settle()
+    await stage.clock.run(stage.sdk.delete("mnist"))
+    with pytest.raises(JobGone):
+        await stage.clock.run(waiting)
+    with pytest.raises(NotPossible, match="Choose one of Succeeded"):
+        await stage.sdk.wait("mnist", "rich")
+
+
+async def test_logs_of_all_replicas_in_the_order_of_time(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    await stage.pod("worker", 0)
+    await stage.pod("worker", 10)
+    stage.node.logs = {"mnist-worker-0": [[b"2026-01-01T00:00:01Z a\n2026-01-01T0", b"0:00:03Z c\n"]],
+                       "mnist-worker-10": [[b"2026-01-01T00:00:02Z b\n2026-01-01T00:00:04Z half"]]}
+    found = [line async for line in stage.sdk.logs("mnist", tail=5, since=60)]
+
+    assert [("worker-0", "a"), ("worker-10", "b"), ("worker-0", "c"), ("worker-10", "half")] == [
+        (line.replica, line.text) for line in found]
+    assert {("tailLines", "5"), ("sinceSeconds", "60")} <= set(stage.node.asked[0].query)
+
+
+async def test_logs_of_one_replica_or_role(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    await stage.pod("worker", 0)
+    await stage.pod("ps", 0)
+    for asked in ("ps-0", "ps", "mnist-ps-0"):
+        stage.node.logs = {"mnist-ps-0": [[b"1 a\n"]]}
+        assert [Line("ps-0", "1", "a")] == [line async for line in stage.sdk.logs("mnist", replica=asked)]
+    with pytest.raises(NoReplica, match=r"There are ps-0, worker-0\."):
+        [line async for line in stage.sdk.logs("mnist", replica="chief")]
+
+
+async def test_following_goes_on_after_a_restart_of_the_server_and_of_the_replica(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    await stage.pod("worker", 0)
+    stage.node.logs = {"mnist-worker-0": [
+        [b"1 a\n2 b\n2 c\n", Unreachable],           # the connection breaks
+        [b"2 b\n2 c\n2 d\n"],                        # it is read again; the server stops in order
+        [b"2 b\n2 c\n2 d\n3 e\n"],                   # and again; then this life ends
+        [b"4 again\n"],
+    ]}
+    lines: list[str] = []
+
+    async def read() -> None:
+        async for _, batch in stage.sdk.log_batches("mnist", Wanted(tail=7), follow=True):
+            lines.extend(text for _, text in batch)
+
+    reading = asyncio.create_task(read())
+    await stage.clock.run(asyncio.sleep(0))
+    await stage.clock.run(stage.clock.sleep(1.2))      # two pauses
+    await stage.state("mnist-worker-0", restarts=1, running={})
+    await stage.clock.run(stage.clock.sleep(5))
+    await stage.state("mnist-worker-0", restarts=1, terminated={"exitCode": 0})
+    await stage.condition("Succeeded")
+    await stage.clock.run(reading)
+
+    assert ["a", "b", "c", "d", "e", "again"] == lines
+    queries = [dict(request.query) for request in stage.node.asked]
+    assert ["7", None, None] == [query.get("tailLines") for query in queries[:3]]
+    assert [None, "2", "2", None] == [query.get("sinceTime") for query in queries[:4]]
+
+
+async def test_events_are_those_of_the_job_and_of_what_it_made(stage: Stage) -> None:
+    job = await stage.sdk.submit(JOB)
+
+    async def event(number: int, kind: str, name: str, uid: str = "") -> None:
+        await stage.kube.create(Resource("", "v1", "events", "Event"), {
+            "metadata": {"name": f"e{number}", "namespace": "default"}, "type": "Normal", "reason": f"R{number}",
+            "message": "m", "lastTimestamp": f"2026-01-01T00:00:0{9 - number}Z",
+            "involvedObject": {"kind": kind, "name": name, "namespace": "default", "uid": uid}})
+
+    await event(1, "TFJob", "mnist", job.uid)
+    await event(2, "TFJob", "mnist", "an earlier one")
+    await event(3, "Pod", "mnist-worker-1")
+    await event(4, "Pod", "mnist-worker-1-extra")
+    await event(5, "PodGroup", "mnist")
+    await event(6, "Pod", "other-worker-0")
+
+    assert ["R5", "R3", "R1"] == [each.reason for each in await stage.sdk.events("mnist")]
+
+
+async def test_scale(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+
+    def replicas(job: Job) -> dict[str, int]:
+        return {role.name: role.replicas for role in job.roles()}
+
+    assert {"PS": 1, "Worker": 4} == replicas(await stage.sdk.scale("mnist", 4))
+    assert {"PS": 2, "Worker": 3} == replicas(await stage.sdk.scale("mnist", {"ps": 2, "worker": 3}))
+    with pytest.raises(NoReplica, match=r"has no role 'chief'\. It has ps, worker\."):
+        await stage.sdk.scale("mnist", {"chief": 1})
+    with pytest.raises(NotPossible, match="below 0"):
+        await stage.sdk.scale("mnist", -1)
+
+
+async def test_suspend_and_resume(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+
+    assert (await stage.sdk.suspend("mnist")).object["spec"]["runPolicy"]["suspend"] is True
+    assert (await stage.sdk.resume("mnist")).object["spec"]["runPolicy"]["suspend"] is False
+    await stage.condition("Succeeded")
+    with pytest.raises(NotPossible, match="trainmaster restart mnist"):
+        await stage.sdk.resume("mnist")
+
+
+async def test_restart_of_a_job_that_has_ended_makes_it_anew(stage: Stage) -> None:
+    first = await stage.sdk.submit(JOB)
+    await stage.condition("Failed")
+    again = await stage.clock.run(stage.sdk.restart("mnist"))
+
+    assert (False, "Waiting", first.object["spec"]) == (first.uid == again.uid, again.state, again.object["spec"])
+
+
+async def test_restart_of_a_job_that_runs_waits_for_its_pods_to_go(stage: Stage) -> None:
+    first = await stage.sdk.submit(JOB)
+    await stage.pod("worker", 0)
+    restarting = asyncio.create_task(stage.sdk.restart("mnist"))
+    await stage.clock.settle()
+    assert (await stage.sdk.get("mnist")).object["spec"]["runPolicy"]["suspend"] is True
+    await stage.kube.delete(PODS, "mnist-worker-0", "default", grace=0)
+    after = await stage.clock.run(restarting)
+
+    assert (first.uid, False) == (after.uid, after.object["spec"]["runPolicy"]["suspend"])
+
+
+async def test_restart_of_one_replica_deletes_its_pod(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    await stage.pod("worker", 0)
+    kept = await stage.pod("worker", 1)
+    await stage.sdk.restart("mnist", replica="worker-0")
+
+    left = [uid_of(pod) for pod in (await stage.kube.list(PODS, "default")).items
+            if not pod["metadata"].get("deletionTimestamp")]
+    assert [uid_of(kept)] == left
+
+
+async def test_delete_waits_until_it_is_gone(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    await stage.clock.run(stage.sdk.delete("mnist"))
+
+    assert [] == (await stage.kube.list(TFJOBS, "default")).items
+
+
+async def test_apply_creates_changes_and_leaves_alone(stage: Stage) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
+    changed = {**config, "data": {"a": "2"}}
+
+    assert ["created", "created"] == [each.how for each in await stage.sdk.apply([config, JOB])]
+    assert ["unchanged"] == [each.how for each in await stage.sdk.apply(config)]
+    assert ["configured"] == [each.how for each in await stage.sdk.apply(changed)]
+
+
+async def test_apply_of_several_sends_none_if_one_is_wrong(stage: Stage) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
+    with pytest.raises(ManifestError, match=r"spec\.spek"):
+        await stage.sdk.apply([config, f"{JOB}  spek: 1\n"])
+    with pytest.raises(ManifestError, match="has no kind 'Horse'"):
+        await stage.sdk.apply([config, {**config, "kind": "Horse"}])
+    await stage.sdk.apply(config, dry_run=True)
+
+    assert [] == (await stage.kube.list(Resource("", "v1", "configmaps", "ConfigMap"), "default",
+                                        fields="metadata.name=c")).items
+
+
+async def test_explain(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+
+    assert ("TFJob", "Waiting") == ((found := await stage.sdk.explain("mnist")).kind, found.state)
+
+
+def test_both_clients_have_the_same_verbs() -> None:
+    def verbs(kind: type) -> dict[str, list[str]]:
+        return {name: [str(each) for each in inspect.signature(found).parameters.values()]
+                for name, found in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+
+    assert verbs(AsyncClient) == verbs(Client)
+
+
+def test_importing_costs_next_to_nothing() -> None:
+    """Judged by what is loaded, not by the clock: a busy machine is not a bug."""
+    program = "import sys; before = set(sys.modules); import trainmaster; print(sorted(set(sys.modules) - before))"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert ["trainmaster"] == [name for name in eval(shown) if name.split(".")[0] not in ("typing", "collections")
+                               and "trainmaster" in name]
+    assert not {"asyncio", "ssl", "yaml", "msgspec", "orjson"} & set(eval(shown))
+
+
+def test_the_client_without_a_loop_loads_none() -> None:
+    program = "import sys; from trainmaster import Client; Client; print(sorted(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert not [name for name in ("asyncio", "aiohttp", "msgspec", "cryptography", "rich") if f"'{name}'" in shown]
