@@ -5,7 +5,8 @@ for each pod, and what ends together is judged together. How long a moment is de
 answers, the further apart the news of one burst come, and the more it helps to ask less of it. A fixed moment was
 rejected: what is long enough for a busy server would be felt on an idle one.
 
-The same holds for writing: while the server is busy, what is not the end of a job is written once in a moment at most.
+The same holds for writing: while the server is busy, what is not the end of a job is written once in a moment at most,
+and mere counts of replicas, which nobody acts on, once in several.
 """
 
 from collections import OrderedDict
@@ -13,9 +14,11 @@ from datetime import timedelta
 
 from trainmaster.runtime.clock import Clock
 
+NOW = timedelta()
 SHORTEST = timedelta(milliseconds=20)   # shorter than anybody notices
 LONGEST = timedelta(milliseconds=300)
 ANSWERS = 5                             # a moment is as long as so many answers take
+FOR_COUNTS = 4                          # moments that a change of counts alone waits for more
 WEIGHT = 0.2                            # of the newest answer in the average
 REMEMBERED = 10_000                     # jobs whose last write is known; of others it may be written again
 
@@ -35,15 +38,17 @@ class Pace:
     def moment(self) -> timedelta:
         return min(LONGEST, max(SHORTEST, timedelta(seconds=ANSWERS * self._seconds)))
 
-    def is_due(self, uid: str, clock: Clock) -> bool:
-        """Whether a status that is not the end may be written now. The first time is the beginning of the wait."""
-        if self.moment <= SHORTEST:
-            return True
+    def until_due(self, uid: str, clock: Clock, *, counts: bool = False) -> timedelta:
+        """How long a status that is not the end must wait. The first time is the beginning of the wait."""
+        moment = self.moment
+        if moment <= SHORTEST:
+            return NOW
         last = self._last.get(uid)
         if last is None:
             self.wrote(uid, clock)
-            return False
-        return clock.monotonic() - last >= self.moment.total_seconds()
+            return moment
+        wait = moment * FOR_COUNTS if counts else moment
+        return max(NOW, wait - timedelta(seconds=clock.monotonic() - last))
 
     def wrote(self, uid: str, clock: Clock) -> None:
         self._last[uid] = clock.monotonic()

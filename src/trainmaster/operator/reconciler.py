@@ -5,7 +5,7 @@ action can be done twice, and nothing is told that was not stored.
 """
 
 from collections import OrderedDict
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from trainmaster.api import codec
 from trainmaster.api.meta import Key, Object, name_of, namespace_of, uid_of
@@ -23,7 +23,7 @@ from trainmaster.operator.apply import Hands, Refused
 from trainmaster.operator.config import Settings
 from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.observe import Children
-from trainmaster.operator.pace import Pace
+from trainmaster.operator.pace import NOW, Pace
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.outbox import Outbox
@@ -85,14 +85,20 @@ class Reconciler:
             thing, stored = await self._write(thing, stored, todo.record)
         failure = await self._hands.apply(todo.actions, thing, self._resource)
         if todo.status != stored:
-            if failure is None and not todo.status.finished and not self._pace.is_due(uid_of(thing), self._clock):
+            if failure is None and (wait := self._wait(thing, stored, todo.status)):
                 # More news is on its way: the status is told with it, and so are the events.
-                soon = self._clock.now() + self._pace.moment
+                soon = self._clock.now() + wait
                 return thing, None, min(soon, todo.look_again_at or soon)
             thing, stored = await self._write(thing, stored, todo.status)
         for event in todo.events:
             await self._tell(thing, event)
         return thing, failure, todo.look_again_at
+
+    def _wait(self, thing: Object, before: JobStatus, after: JobStatus) -> timedelta:
+        """How long the status may wait for more news; the end of a job waits for nothing."""
+        if after.finished:
+            return NOW
+        return self._pace.until_due(uid_of(thing), self._clock, counts=before.conditions == after.conditions)
 
     def _ended(self, thing: Object, failure: Refused) -> Plan | None:
         """The end of a job that can never have its pods."""

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from trainmaster.operator.pace import LONGEST, SHORTEST, Pace
+from trainmaster.operator.pace import LONGEST, NOW, SHORTEST, Pace
 from trainmaster.testing.clock import VirtualClock
 
 
@@ -31,19 +31,23 @@ def test_a_moment(answers: Sequence[float], expected: timedelta) -> None:
 async def test_an_idle_server_is_written_to_at_once() -> None:
     pace, clock = Pace(), VirtualClock()
 
-    assert [True, True] == [pace.is_due("job", clock), pace.is_due("job", clock)]
+    assert [NOW, NOW] == [pace.until_due("job", clock), pace.until_due("job", clock, counts=True)]
 
 
-async def test_a_busy_server_is_written_to_once_in_a_moment() -> None:
+async def test_a_busy_server_is_written_to_once_in_a_moment_and_mere_counts_once_in_four() -> None:
     pace, clock = Pace(), VirtualClock()
     for _ in range(100):
         pace.answered(0.04)    # a moment is 0.2 seconds
-    due = [pace.is_due("job", clock)]
-    await clock.advance(0.3)
-    due.append(pace.is_due("job", clock))
-    pace.wrote("job", clock)
-    due.append(pace.is_due("job", clock))
-    await clock.advance(0.3)
-    due.append(pace.is_due("job", clock))
 
-    assert [False, True, False, True] == due
+    def waits() -> list[float]:
+        return [round(pace.until_due("job", clock, counts=counts).total_seconds(), 2) for counts in (False, True)]
+
+    seen = [round(pace.until_due("job", clock).total_seconds(), 2)]
+    await clock.advance(0.2)
+    seen += waits()
+    pace.wrote("job", clock)
+    seen += waits()
+    await clock.advance(0.5)
+    seen += waits()
+
+    assert [0.2, 0, 0.6, 0.2, 0.8, 0, 0.3] == seen
