@@ -6,7 +6,7 @@ answers, the further apart the news of one burst come, and the more it helps to 
 rejected: what is long enough for a busy server would be felt on an idle one.
 
 The same holds for writing: while the server is busy, what is not the end of a job is written once in a moment at most,
-and mere counts of replicas, which nobody acts on, once in several.
+and slight changes (counts of replicas, which nobody acts on) once in several.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ NOW = timedelta()
 SHORTEST = timedelta(milliseconds=20)   # shorter than anybody notices
 LONGEST = timedelta(milliseconds=300)
 ANSWERS = 5                             # a moment is as long as so many answers take
-FOR_COUNTS = 4                          # moments that a change of counts alone waits for more
+FOR_SLIGHT = 4                          # moments that a slight change waits for more
 WEIGHT = 0.2                            # of the newest answer in the average
 REMEMBERED = 10_000                     # jobs whose last write is known; of others it may be written again
 
@@ -29,6 +29,7 @@ class Pace:
     def __init__(self) -> None:
         self._seconds = 0.0
         self._last: OrderedDict[str, float] = OrderedDict()     # by UID: the last write, or when one was due first
+        self._slight: OrderedDict[str, float] = OrderedDict()  # by UID: since when a slight change waits
 
     def answered(self, seconds: float) -> None:
         """The server took so long to answer a write, our own waiting for our turn included."""
@@ -38,20 +39,27 @@ class Pace:
     def moment(self) -> timedelta:
         return min(LONGEST, max(SHORTEST, timedelta(seconds=ANSWERS * self._seconds)))
 
-    def until_due(self, uid: str, clock: Clock, *, counts: bool = False) -> timedelta:
-        """How long a status that is not the end must wait. The first time is the beginning of the wait."""
+    def until_due(self, uid: str, clock: Clock, *, slight: bool = False) -> timedelta:
+        """How long a status that is not the end must wait. The first time is the beginning of the wait.
+
+        A slight one waits from its own first sight on, however long ago the last write was: replicas start and end in
+        bursts too, and the next news is likely the condition that matters.
+        """
         moment = self.moment
         if moment <= SHORTEST:
             return NOW
-        last = self._last.get(uid)
-        if last is None:
-            self.wrote(uid, clock)
-            return moment
-        wait = moment * FOR_COUNTS if counts else moment
-        return max(NOW, wait - timedelta(seconds=clock.monotonic() - last))
+        began, wait = (self._slight, moment * FOR_SLIGHT) if slight else (self._last, moment)
+        if uid not in began:
+            _note(began, uid, clock)
+        return max(NOW, wait - timedelta(seconds=clock.monotonic() - began[uid]))
 
     def wrote(self, uid: str, clock: Clock) -> None:
-        self._last[uid] = clock.monotonic()
-        self._last.move_to_end(uid)
-        while len(self._last) > REMEMBERED:
-            self._last.popitem(last=False)
+        _note(self._last, uid, clock)
+        self._slight.pop(uid, None)
+
+
+def _note(moments: OrderedDict[str, float], uid: str, clock: Clock) -> None:
+    moments[uid] = clock.monotonic()
+    moments.move_to_end(uid)
+    while len(moments) > REMEMBERED:
+        moments.popitem(last=False)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.api import codec
 from trainmaster.api.meta import Key, Object, name_of, namespace_of, uid_of
-from trainmaster.api.policy import JobStatus
+from trainmaster.api.policy import Condition, ConditionType, JobStatus
 from trainmaster.api.validation import Problem, problems
 from trainmaster.engine.actions import Event, Plan
 from trainmaster.engine.plan import plan
@@ -98,7 +98,8 @@ class Reconciler:
         """How long the status may wait for more news; the end of a job waits for nothing."""
         if after.finished:
             return NOW
-        return self._pace.until_due(uid_of(thing), self._clock, counts=before.conditions == after.conditions)
+        slight = _told(before) == _told(after)
+        return self._pace.until_due(uid_of(thing), self._clock, slight=slight)
 
     def _ended(self, thing: Object, failure: Refused) -> Plan | None:
         """The end of a job that can never have its pods."""
@@ -138,3 +139,8 @@ class Reconciler:
             while len(self._told) > REMEMBERED:
                 self._told.popitem(last=False)
         await self._hands.tell(thing, event)
+
+
+def _told(status: JobStatus) -> list[Condition]:
+    """What people wait for and programs act on. That a job was seen at all says little: it shows in its pods."""
+    return [condition for condition in status.conditions if condition.type != ConditionType.CREATED]

@@ -31,23 +31,24 @@ def test_a_moment(answers: Sequence[float], expected: timedelta) -> None:
 async def test_an_idle_server_is_written_to_at_once() -> None:
     pace, clock = Pace(), VirtualClock()
 
-    assert [NOW, NOW] == [pace.until_due("job", clock), pace.until_due("job", clock, counts=True)]
+    assert [NOW, NOW] == [pace.until_due("job", clock), pace.until_due("job", clock, slight=True)]
 
 
-async def test_a_busy_server_is_written_to_once_in_a_moment_and_mere_counts_once_in_four() -> None:
+async def test_a_busy_server_is_written_to_once_in_a_moment_and_slight_changes_once_in_four() -> None:
     pace, clock = Pace(), VirtualClock()
     for _ in range(100):
         pace.answered(0.04)    # a moment is 0.2 seconds
 
     def waits() -> list[float]:
-        return [round(pace.until_due("job", clock, counts=counts).total_seconds(), 2) for counts in (False, True)]
+        return [round(pace.until_due("job", clock, slight=slight).total_seconds(), 2) for slight in (False, True)]
 
-    seen = [round(pace.until_due("job", clock).total_seconds(), 2)]
+    seen = waits()              # both begin to wait
     await clock.advance(0.2)
     seen += waits()
     pace.wrote("job", clock)
-    seen += waits()
-    await clock.advance(0.5)
+    await clock.advance(5)
+    seen += waits()             # a slight change is seen only now: its wait begins now
+    await clock.advance(0.8)
     seen += waits()
 
-    assert [0.2, 0, 0.6, 0.2, 0.8, 0, 0.3] == seen
+    assert [0.2, 0.8, 0, 0.6, 0, 0.8, 0, 0] == seen
