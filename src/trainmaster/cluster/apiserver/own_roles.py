@@ -36,6 +36,7 @@ CONTROLLERS: dict[str, tuple[Rule, ...]] = {
         Rule(("update", "patch"), ("batch",), ("jobs/status",)),
         Rule(("update", "patch"), ("",), ("replicationcontrollers/status",)),
         Rule(_READ, ("policy",), ("poddisruptionbudgets",)),
+        Rule(("get",), ("*",), ("*/scale",)),      # how many pods there should be, of whatever kind
         Rule(("update",), ("policy",), ("poddisruptionbudgets/status",)),
         Rule(("create", "patch"), ("",), ("events",)),
     ),

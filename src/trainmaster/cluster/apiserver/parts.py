@@ -69,11 +69,11 @@ def binding(body: Json, name: str, now: datetime) -> Bind:
 
 
 def eviction(body: Json, name: str, query: Query) -> DeleteOptions:
-    """Read an Eviction: a deletion, for disruption budgets are not asked yet. A query says no more than `dryRun`."""
+    """Read an Eviction: how to delete (`evicting` decides whether). A query says no more than `dryRun`."""
     thing = as_object(body)
     _refuse_faults(thing, "policy/v1", "Eviction")
     if (as_object(thing.get("metadata") or {})).get("name", name) != name:
-        raise failures.bad_request("the name of the eviction does not match the name on the URL")
+        raise failures.bad_request("name in URL does not match name in Eviction object")
     said = Query([("dryRun", value) for value in query.all("dryRun")])
     return delete_options(thing.get("deleteOptions") or {}, said)
 

@@ -46,6 +46,7 @@ from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain
 from trainmaster.cluster.apiserver.documents import HEALTH, Documents, Version
 from trainmaster.cluster.apiserver.escalation import Escalation
+from trainmaster.cluster.apiserver.evicting import Evictions
 from trainmaster.cluster.apiserver.forms import Listing
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
@@ -156,6 +157,7 @@ class ApiServer:
         self._chain = Chain(store, self._catalog, judges)
         self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock,
                                     (Escalation(self._rbac).check, node_access.restrict))
+        self._evictions = Evictions(store, self._catalog, self._resources, clock)
         self.accounts = Accounts(store, clock, account_key)
         self._reviews = Reviews(self._access, self._rbac, self._whose)
         self._tokens: Callable[[str], Identity | None] = lambda _header: None
@@ -470,7 +472,7 @@ class ApiServer:
     async def _evict(self, call: Call) -> Answer:
         body = await self._reviewed(call, parts.EVICTION, call.attachment())
         deletion = parts.eviction(body, call.place.name, call.query)
-        await self._resources.delete(call.kind, call.place.namespace, call.place.name, deletion)
+        await self._evictions.evict(call.kind, call.place.namespace, call.place.name, deletion)
         return _json(201, {**parts.SUCCESS, "code": 201})
 
     async def _reviewed(self, call: Call, kind: Resource, body: Json) -> Json:

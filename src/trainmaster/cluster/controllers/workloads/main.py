@@ -7,11 +7,13 @@ comes from the inventory, which is followed anyway.
 import asyncio
 from collections.abc import Callable
 
+from trainmaster.api.budgets import BUDGETS
 from trainmaster.api.meta import Resource
 from trainmaster.cluster.controllers.graph import Item
 from trainmaster.cluster.controllers.inventory import Inventory
+from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.workloads import following
-from trainmaster.cluster.controllers.workloads.budgets import BUDGETS, Budgets
+from trainmaster.cluster.controllers.workloads.budgets import Budgets
 from trainmaster.cluster.controllers.workloads.completion import FINALIZER
 from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS, Deployments
 from trainmaster.cluster.controllers.workloads.following import Dependents, Followed
@@ -54,7 +56,7 @@ async def run(client: Client, clock: Clock, inventory: Inventory) -> None:
     inventory.on_change(something_changed)
     async with asyncio.TaskGroup() as group:
         pods = _Pods(client, clock, group)
-        group.create_task(_budgets(budgets, client, clock))
+        group.create_task(_budgets(budgets, client, clock, inventory.kinds))
         for event, family in families:
             group.create_task(_once(event, family, pods, group))
 
@@ -90,9 +92,9 @@ def _deployments(client: Client, clock: Clock, pods: Dependents) -> list[Followe
     return [sets, Deployments(client, clock, Dependents(sets.things, clock)).followed]
 
 
-async def _budgets(event: asyncio.Event, client: Client, clock: Clock) -> None:
+async def _budgets(event: asyncio.Event, client: Client, clock: Clock, kinds: Kinds) -> None:
     await event.wait()
-    await Budgets(client, clock).run()
+    await Budgets(client, clock, kinds).run()
 
 
 def _stateful_sets(client: Client, clock: Clock, pods: Dependents) -> Followed:
