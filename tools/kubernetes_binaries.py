@@ -13,6 +13,7 @@ program appears under its name only when it is whole, and two builds into one ca
 import argparse
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -29,9 +30,12 @@ from pathlib import Path
 KUBERNETES = "1.36.3"
 ETCD = "3.6.16"
 TRAINING_OPERATOR = "1.9.4"
+CONTROLLER_RUNTIME = "0.24.1"
 
 EXIT_BUILD_FAILED = 1
 EXIT_NO_GO = 3  # its own code, so that a caller can tell "cannot" from "went wrong"; 2 means wrong arguments
+
+OWN = Path(__file__).parents[1] / "tests" / "kubernetes" / "go"  # a Go program of ours, not one of a module
 
 QUIET_FOR = 20.0  # seconds between progress lines: a person sees that it lives, a log stays short
 TAIL = 30  # lines of the Go client that are shown when it fails
@@ -63,6 +67,12 @@ PROGRAMS = {
         Program("e2e.test", "k8s.io/kubernetes", KUBERNETES, "k8s.io/kubernetes/test/e2e", is_test=True),
     )
 }
+
+
+def go_clients() -> str:
+    """The name of our own Go program; a changed source is another program."""
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(OWN.glob("*.go"))))
+    return f"go-clients-{CONTROLLER_RUNTIME}-{digest.hexdigest()[:12]}"
 
 
 class NoGo(Exception):
@@ -97,8 +107,14 @@ def ensure(names: Sequence[str], folder: Path, jobs: int = 0) -> Path:
             shutil.rmtree(left, ignore_errors=True)
         for name in names:
             if not (folder / name).exists():  # another build may have made it while we waited
-                build(PROGRAMS[name], folder, go, jobs)
+                build(found(name), folder, go, jobs)
     return folder
+
+
+def found(name: str) -> Program:
+    if name == go_clients():
+        return Program(name, "", CONTROLLER_RUNTIME, ".")
+    return PROGRAMS[name]
 
 
 def build(program: Program, folder: Path, go: str, jobs: int) -> None:
@@ -108,7 +124,10 @@ def build(program: Program, folder: Path, go: str, jobs: int) -> None:
     with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as scratch:
         module, output = Path(scratch) / "module", Path(scratch) / program.name
         module.mkdir()
-        write_module(program, module, go)
+        if program.module:
+            write_module(program, module, go)
+        else:
+            write_own_module(module)
         run(compile_command(program, go, output, jobs), module, program.name)
         output.chmod(0o755)
         with output.open("rb") as whole:
@@ -137,6 +156,20 @@ def write_module(program: Program, folder: Path, go: str) -> None:
         f"go {described['Go']}",
         f"require {program.module} v{program.version}",
         *(f"replace {path} => {path} v0.{program.version.partition('.')[2]}" for path in staged),
+    ]
+    (folder / "go.mod").write_text("\n".join(lines) + "\n")
+
+
+def write_own_module(folder: Path) -> None:
+    """Our sources, and what they are written with, at the pins."""
+    for path in OWN.glob("*.go"):
+        shutil.copy(path, folder)
+    parts = ("api", "apimachinery", "client-go", "apiextensions-apiserver")
+    lines = [
+        "module build.invalid/clients",
+        "go 1.26.0",
+        *(f"require k8s.io/{name} v0.{KUBERNETES.partition('.')[2]}" for name in parts),
+        f"require sigs.k8s.io/controller-runtime v{CONTROLLER_RUNTIME}",
     ]
     (folder / "go.mod").write_text("\n".join(lines) + "\n")
 
@@ -229,7 +262,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description="Build the named programs into the test cache (what is there is kept) and print its folder."
     )
-    parser.add_argument("programs", nargs="+", choices=list(PROGRAMS), metavar="PROGRAM", help=" ".join(PROGRAMS))
+    known = [*PROGRAMS, go_clients()]
+    parser.add_argument("programs", nargs="+", choices=known, metavar="PROGRAM", help=" ".join(known))
     parser.add_argument("-p", "--jobs", type=int, default=0, help="compile this many packages at once (default: Go's)")
     asked = parser.parse_args(arguments)
     try:

@@ -9,7 +9,9 @@ see how many more pass by now, and to extend the lists:
 """
 
 import asyncio
+import contextlib
 import itertools
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +20,14 @@ from tests.kubernetes import clusters, conformance, fake_kubelet
 from tests.kubernetes.access import connected
 from tests.kubernetes.conftest import Binaries
 
+from trainmaster.api.core import CONFIG_MAPS
+
 pytestmark = pytest.mark.kubernetes
 
 PASSING, EXTRA, MISSING = (
     Path(__file__).with_name(f"conformance-{name}.txt") for name in ("passing", "extra", "missing"))
+COMPACTED = "if the original version has been compacted away"
+SECONDS = 240.0    # a test; that of the compaction asks every 20 seconds
 SLICE = frozenset(conformance.names_in(Path(__file__).with_name("conformance-slice.txt")))
 
 each_passing_test = pytest.mark.parametrize(
@@ -42,14 +48,42 @@ def verdicts(
     programs, folder = binaries("e2e.test", "kubectl"), tmp_path_factory.mktemp("conformance")
     with clusters.embedded(folder) as cluster:
         asyncio.run(set_scene(cluster))
-        suite = conformance.Suite(programs, cluster.kubeconfig, folder / "logs")
-        yield {verdict.name: verdict for verdict in conformance.run_all(suite, asked)}
+        suite = conformance.Suite(programs, cluster.kubeconfig, folder / "logs", SECONDS)
+        with busy(cluster) if any(COMPACTED in name for name in asked) else contextlib.nullcontext():
+            yield {verdict.name: verdict for verdict in conformance.run_all(suite, asked)}
 
 
 def name_in(item: pytest.Item) -> str:
     """The conformance test that a test here stands for, if it does."""
     stands_for_one = isinstance(item, pytest.Function) and item.originalname == "test_a_conformance_test_passes"
     return item.name.partition("[")[2].removesuffix("]") if stands_for_one else ""
+
+
+@contextlib.contextmanager
+def busy(cluster: clusters.Cluster) -> Iterator[None]:
+    """Others write, 64 kB ten times a second: the past is kept by its size, and one test waits for it to be forgotten.
+
+    A real server forgets after five minutes, whatever happens.
+    """
+    stop = threading.Event()
+    writing = threading.Thread(target=lambda: asyncio.run(write(cluster, stop)))
+    writing.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writing.join()
+
+
+async def write(cluster: clusters.Cluster, stop: threading.Event) -> None:
+    about = {"name": "busy", "namespace": "default"}
+    async with connected(cluster.kubeconfig) as client:
+        await client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about})
+        for round_ in itertools.count():
+            if stop.is_set():
+                return
+            await client.patch(CONFIG_MAPS, "busy", "default", {"data": {"k": f"{round_:<65536}"}})
+            await asyncio.sleep(0.1)
 
 
 async def set_scene(cluster: clusters.Cluster) -> None:
