@@ -8,19 +8,20 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "trainmaster"
 
-PURE = {"api", "frameworks", "gang", "engine"}
+PURE = {"api", "frameworks", "gang", "engine", "progress"}
 MAY_IMPORT: dict[str, set[str]] = {
     "api": set(),
     "frameworks": {"api"},
     "gang": {"api"},
     "engine": {"api", "frameworks", "gang"},
+    "progress": {"api"},
     "kube": {"api"},
     "runtime": {"api", "kube"},
     "cluster": {"api", "kube", "runtime"},
     "operator": PURE | {"kube", "runtime"},
-    "sdk": {"api", "kube", "runtime"},
-    "local": {"api", "frameworks", "kube", "runtime", "cluster", "operator", "sdk"},
-    "cli": {"api", "kube", "runtime", "sdk", "local", "operator"},
+    "sdk": {"api", "progress", "kube", "runtime"},
+    "local": {"api", "frameworks", "progress", "kube", "runtime", "cluster", "operator", "sdk"},
+    "cli": {"api", "progress", "kube", "runtime", "sdk", "local", "operator"},
     "testing": PURE | {"kube", "runtime", "operator", "cluster", "sdk", "local"},
     "": {"sdk"},
 }
