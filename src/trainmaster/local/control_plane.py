@@ -34,10 +34,11 @@ from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
 from trainmaster.kube.http import HttpTransport
-from trainmaster.local import keys, memory, parts
+from trainmaster.local import keys, memory, parts, reports
 from trainmaster.local.asked import GANG_SCHEDULERS, Asked
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
+from trainmaster.local.reports import Reports
 from trainmaster.operator import access, door
 from trainmaster.operator import main as operator
 from trainmaster.operator.config import DEFAULTS
@@ -85,7 +86,8 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         kubelet = HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
         stack.push_async_callback(kubelet.close)
         server = ApiServer(store, clock=clock, node=lambda _name: kubelet, judges=[JOBS_AT_THE_DOOR],
-                           account_key=known.account_key)
+                           account_key=known.account_key, doors={reports.DOOR: lambda *asked: taken.answer(*asked)})
+        taken = Reports(client_of(server, Identity("trainmaster-progress", (MASTERS,))), clock)
         await server.start()
         await install(client_of(server, Identity("system:apiserver", (MASTERS,))))
         listening = await serve(
@@ -99,7 +101,8 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         async with asyncio.TaskGroup() as group:
             parts_at_work = [
                 group.create_task(kept_running(name, work, clock))
-                for name, work in workers(server, clock, known.authority, listening.port, asked).items()
+                for name, work in {**workers(server, clock, known.authority, listening.port, asked),
+                                   "progress": taken.run}.items()
                 if not (asked.only_apiserver and name in NOT_OF_THE_API)
             ]
             memory.settle()

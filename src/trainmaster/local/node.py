@@ -11,10 +11,11 @@ from trainmaster.cluster.kubelet import main as kubelet
 from trainmaster.cluster.kubelet.images import Catalog, shipped
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
-from trainmaster.local import parts
-from trainmaster.local.control_plane import node_name_of
+from trainmaster.local import parts, reports
+from trainmaster.local.control_plane import kept_running, node_name_of
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
+from trainmaster.local.readings import Readings
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import RealClock
 
@@ -45,13 +46,17 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
     settings = kubelet.NodeSettings(
         name=node_name_of(socket.gethostname()), run=home.run, logs=home.pod_logs, volumes=home.volumes,
         cpus=offers.pop("cpu"), memory=offers.pop("memory"), resources=offers, hidden=(home.path,),
+        announced=reports.announced,
     )
-    client = Client(kubeconfig.transport(kubeconfig.load(home.keys / "node.kubeconfig")), user_agent="kubelet")
+    access = kubeconfig.load(home.keys / "node.kubeconfig")
+    client = Client(kubeconfig.transport(access), user_agent="kubelet")
     agent = asyncio.create_task(
         kubelet.run(settings, client=client, images=Catalog(home.envs, shipped()), clock=RealClock(),
                     ready=standing.ready)
     )
     told = asyncio.create_task(stop.wait())
+    reading = asyncio.create_task(kept_running(
+        "readings", Readings(settings, client, kubeconfig.transport(access), RealClock()).run, RealClock()))
     try:
         await asyncio.wait([agent, told], return_when=asyncio.FIRST_COMPLETED)
         if agent.done() and (problem := agent.exception()) is not None:
@@ -60,9 +65,9 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
             return 1
         return 0
     finally:
-        for task in (agent, told):
+        for task in (agent, told, reading):
             task.cancel()
-        await asyncio.gather(agent, told, return_exceptions=True)
+        await asyncio.gather(agent, told, reading, return_exceptions=True)
         await client.close()
 
 

@@ -5,7 +5,7 @@ no second way in. Whatever a client sends, the answer is a Status; a bug of ours
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -68,6 +68,7 @@ from trainmaster.runtime.log import logger
 
 log = logger("apiserver")
 Answer = Response | Streaming
+Door = Callable[[Request, Identity], Awaitable[Response]]
 _ISSUER = ((".well-known", "openid-configuration"), ("openid", "v1", "jwks"))
 # Health is for everybody, whoever asks and whatever the roles say: a probe has no token.
 OPEN = frozenset((name,) for name in HEALTH)
@@ -140,15 +141,17 @@ class ApiServer:
 
     def __init__(self, store: Store, *, clock: Clock, version: Version | None = None,
                  node: Callable[[str], Transport] | None = None, most_requests: int = traffic.MOST,
-                 judges: Sequence[tuple[Object, Judge]] = (),
+                 judges: Sequence[tuple[Object, Judge]] = (), doors: Mapping[str, Door] | None = None,
                  account_key: ec.EllipticCurvePrivateKey | None = None) -> None:
         """`node` gives the way to a node by its name; the transport stays its owner's to close.
 
-        `judges` are webhooks that need no call: a ValidatingWebhookConfiguration, and the function behind it.
+        `judges` are webhooks that need no call: a ValidatingWebhookConfiguration, and the function behind it. `doors`
+        answer paths that begin with their name, and see for themselves to who may do what.
         """
         self._store = store
         self._clock = clock
         self._node = node
+        self._doors = dict(doors or {})
         self._catalog = Catalog()
         self._admission = Admission(store, self._catalog)
         self._rbac = Rbac(store)
@@ -218,6 +221,8 @@ class ApiServer:
         where = routing.place(request.path)
         who = impersonation.acting(who, request.headers, self._authorize)
         if isinstance(where, routing.Elsewhere):
+            if where.parts and (door := self._doors.get(where.parts[0])) is not None:
+                return await door(request, who)
             if where.parts[:1] not in OPEN:
                 self._authorize(who, asking.about_path(request))
             if where.parts in _ISSUER and request.method in {"GET", "HEAD"}:

@@ -1,7 +1,7 @@
 """What a node is told when it starts, and where it keeps what on disk."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ class NodeSettings:
     memory: str
     resources: Mapping[str, str] = field(default_factory=dict)     # further resources, such as nvidia.com/gpu
     hidden: tuple[Path, ...] = ()  # directories that no pod may see
+    announced: Callable[[Object, Object], Mapping[str, str]] = lambda _pod, _container: {}  # variables beside their own
     log_bytes: int = MOST_BYTES    # of one file of a container's log
     log_files: int = MOST_FILES    # how many of them are kept; 0: one, without a bound
 

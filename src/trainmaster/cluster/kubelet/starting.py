@@ -227,7 +227,8 @@ class Starter:
         if life.volumes is None:           # an adopted pod: its volumes are there, we only have to know them
             life.volumes = await self._prepare_volumes(life)
         sources = await self._sources(life, *environment.references(container))
-        values = environment.environment(pod, container, image, sources)
+        values = {**self._settings.announced(pod, container),
+                  **environment.environment(pod, container, image, sources)}
         plan = plans.container_plan(
             pod, container, image, places, attempt=attempt, level=level, address=life.address,
             rootless=self._rootless, argv=environment.command(container, image, values), environment=values,

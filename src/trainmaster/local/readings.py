@@ -1,0 +1,190 @@
+"""What the pods of this machine print and write, read for jobs that do not report by themselves.
+
+Looks at the end of each log, and at what is new in TensorBoard files of the pod's own volumes, every few seconds: the
+cost depends on the number of pods, not on how much they print. What is found goes the way of a job's own report.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from trainmaster.api.core import PODS
+from trainmaster.api.meta import Object, labels_of, name_of, namespace_of, uid_of
+from trainmaster.cluster.kubelet.settings import BadName, NodeSettings, places_of
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import KubeError
+from trainmaster.kube.transport import Request, Transport
+from trainmaster.local import reports
+from trainmaster.progress import events, lines
+from trainmaster.progress.curves import PRINTED, TENSORBOARD
+from trainmaster.progress.report import Report, encoded
+from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.informer import Informer
+from trainmaster.runtime.log import logger
+
+log = logger("progress")
+
+LOOK_EVERY = 2.0
+SEARCH_EVERY = 5              # looks between two searches for new files
+TAIL = 16 << 10               # bytes at the end of a log that are looked at
+MOST_AT_ONCE = 1 << 20        # bytes of an event file that are read in one look
+MOST_FOLDERS, DEEPEST = 200, 5
+JOB_NAME = "training.kubeflow.org/job-name"
+
+
+@dataclass(slots=True)
+class _Pod:
+    """What was read of one pod so far."""
+
+    thing: Object
+    log: str = ""
+    offset: int = 0
+    heard: lines.Heard = field(default_factory=lines.Heard)
+    fraction: Report = field(default_factory=Report)
+    files: dict[Path, int] = field(default_factory=dict)
+    spoke: bool = False
+
+
+class Readings:
+    """Reads for all training pods of this node until cancelled."""
+
+    def __init__(self, settings: NodeSettings, client: Client, transport: Transport, clock: Clock) -> None:
+        self._settings, self._transport, self._clock = settings, transport, clock
+        self._informer = Informer(client, PODS, clock=clock, fields=f"spec.nodeName={settings.name}", labels=JOB_NAME)
+        self._pods: dict[str, _Pod] = {}
+        self._looks = 0
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informer.run())
+            await self._informer.synced()
+            while True:
+                await self._look()
+                await self._clock.sleep(LOOK_EVERY)
+
+    async def _look(self) -> None:
+        there = {uid_of(pod): pod for pod in self._informer.copy.all()}
+        self._pods = {uid: known for uid, known in self._pods.items() if uid in there}
+        found: dict[tuple[str, str], dict[str, tuple[Object, Report, str]]] = {}
+        for uid, pod in there.items():
+            known = self._pods.setdefault(uid, _Pod(pod))
+            known.thing = pod
+            report, source = await asyncio.to_thread(self._read, known)
+            if report:
+                known.spoke = True
+                found.setdefault((namespace_of(pod), labels_of(pod)[JOB_NAME]), {})[uid] = (pod, report, source)
+        self._looks += 1
+        for job, said in found.items():
+            speaker = self._speaker(job)
+            if speaker in said:
+                await self._tell(*said[speaker])
+
+    def _speaker(self, job: tuple[str, str]) -> str:
+        """The pod that is listened to: the one that leads, if it ever said anything; else the first that did."""
+        pods = [(known.thing, uid) for uid, known in self._pods.items()
+                if known.spoke and (namespace_of(known.thing), labels_of(known.thing)[JOB_NAME]) == job]
+        return min(pods, key=lambda each: (labels_of(each[0]).get(reports.JOB_ROLE) != "master", name_of(each[0])))[1]
+
+    def _read(self, known: _Pod) -> tuple[Report, str]:
+        """What is new in the log and in the files of a pod."""
+        try:
+            places = places_of(self._settings, known.thing)
+        except BadName:
+            return Report(), PRINTED
+        printed = self._printed(known, places.log)
+        if self._looks % SEARCH_EVERY == 0:
+            for folder in _folders(known.thing, places.volumes):
+                for path in _event_files(folder):
+                    known.files.setdefault(path, 0)
+        written = _written(known)
+        if printed.fraction is not None:
+            known.fraction = replace(printed, metrics={})
+        if written:
+            return replace(known.fraction, metrics=written), TENSORBOARD
+        return printed, PRINTED
+
+    def _printed(self, known: _Pod, log_of: Callable[[str, int], Path]) -> Report:
+        state = _main_state(known.thing)
+        if state is None:
+            return Report()
+        try:
+            path = max(log_of(*state).glob("*.log"), key=lambda each: int(each.stem), default=None)
+            if path is None:
+                return Report()
+            if known.log != str(path):
+                known.log, known.offset = str(path), 0
+            size = path.stat().st_size
+            if size <= known.offset:
+                return Report()
+            with path.open("rb") as file:
+                file.seek(start := max(known.offset, size - TAIL))
+                content = file.read(size - start)
+        except (OSError, ValueError):
+            return Report()
+        whole, newline, _ = content.rpartition(b"\n")
+        if not newline:
+            return Report()
+        known.offset = start + len(whole) + 1
+        report = Report()
+        for raw in whole.split(b"\n"):
+            known.heard, said = lines.read(known.heard, raw.decode(errors="replace"))
+            if said.fraction is not None:
+                report = replace(said, metrics={**report.metrics, **said.metrics})
+            elif said.metrics:
+                report = replace(report, metrics={**report.metrics, **said.metrics})
+        return report
+
+    async def _tell(self, pod: Object, report: Report, source: str) -> None:
+        body = encoded(report, self._clock.now().isoformat())
+        headers = {"content-type": "application/json", "accept": "application/json", reports.SOURCE: source}
+        path = reports.path(namespace_of(pod), name_of(pod))
+        try:
+            answer = await self._transport.send(Request("POST", path, (), headers, body))
+            if answer.status >= 300:
+                log.debug("progress was not taken", pod=name_of(pod), status=answer.status)
+        except KubeError as problem:
+            log.debug("progress could not be told", pod=name_of(pod), cause=problem)
+
+
+def _main_state(pod: Object) -> tuple[str, int] | None:
+    """The first container and its life, if it has begun."""
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        if {"running", "terminated"} & (status.get("state") or {}).keys():
+            return str(status["name"]), int(status.get("restartCount", 0))
+    return None
+
+
+def _folders(pod: Object, volumes: Path) -> Iterator[Path]:
+    """The volumes that the pod alone writes to."""
+    mounts = {str(mount["name"]): str(mount.get("subPathExpr") or "")
+              for container in (pod.get("spec") or {}).get("containers") or ()
+              for mount in container.get("volumeMounts") or ()}
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        if "emptyDir" in volume:
+            yield volumes / str(volume["name"])
+        elif volume.get("hostPath") and mounts.get(str(volume["name"])) == "$(REPLICA_ROLE)-$(REPLICA_INDEX)":
+            yield Path(str(volume["hostPath"].get("path"))) / reports.replica_name(pod)
+
+
+def _event_files(top: Path) -> Iterator[Path]:
+    for looked, (here, folders, names) in enumerate(os.walk(top)):
+        if looked >= MOST_FOLDERS or len(Path(here).relative_to(top).parts) >= DEEPEST:
+            folders.clear()
+        yield from (Path(here, name) for name in names if "tfevents" in name)
+
+
+def _written(known: _Pod) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for path, offset in sorted(known.files.items()):
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                scalars, whole = events.scalars(file.read(MOST_AT_ONCE))
+        except (OSError, events.NotEvents):
+            continue
+        known.files[path] = offset + whole
+        found |= {scalar.tag: scalar.value for scalar in scalars}
+    return found
+
