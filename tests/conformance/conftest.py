@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.conformance import environments
+from tests.kubernetes.fake_kubelet import FakeKubelet
+from tools import kubernetes_binaries
 
 from trainmaster.cluster.apiserver.auth import Authenticator, Identity
 from trainmaster.cluster.apiserver.http import Listening, serve
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
+from trainmaster.cluster.controllers import main as controllers
 from trainmaster.cluster.store import Store
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
@@ -23,7 +26,7 @@ from trainmaster.kube.http import HttpTransport
 from trainmaster.local import keys
 from trainmaster.runtime.clock import RealClock
 
-OLD = "1.20"
+OLD, NEWEST = "1.20", kubernetes_binaries.KUBERNETES
 ADMIN = Identity("admin", ("system:masters", "system:authenticated"))
 
 
@@ -54,7 +57,8 @@ class Kubectl:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "KUBECONFIG": str(self.home / "kubeconfig")}
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "TMPDIR": str(self.home),
+                "KUBECONFIG": str(self.home / "kubeconfig")}
 
     async def __call__(self, *arguments: str, given: str = "", editor: str = "") -> Done:
         process = await asyncio.create_subprocess_exec(
@@ -110,11 +114,38 @@ async def cluster(made: keys.Keys, kubelet_socket: Path) -> AsyncIterator[Cluste
     await store.close()
 
 
-@pytest.fixture(params=[pytest.param("", id="kubectl here"), pytest.param(OLD, id="kubectl 1.20")])
+@pytest.fixture
+async def at_work(cluster: Cluster) -> AsyncIterator[None]:
+    """The controllers of the API, and somebody who says of every pod that it runs."""
+    work = asyncio.gather(
+        controllers.run(lambda _name: cluster.client, RealClock(), authority=cluster.authority),
+        FakeKubelet(cluster.client, "default", binds=True).run())
+    yield
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+
+
+def program_of(version: str) -> str | None:
+    """A kubectl; what is missing is fetched or, of the newest, built."""
+    if version == NEWEST:
+        try:
+            return str(kubernetes_binaries.ensure(["kubectl"], kubernetes_binaries.cache()) / "kubectl")
+        except kubernetes_binaries.NoGo as why:
+            if os.environ.get("TRAINMASTER_NO_GO") != "1":
+                raise
+            pytest.skip(f"TRAINMASTER_NO_GO=1: {why}")
+    return str(environments.debian_kubectl()) if version == OLD else shutil.which("kubectl")
+
+
+@pytest.fixture(params=[
+    pytest.param("", id="kubectl here"),
+    pytest.param(OLD, id="kubectl 1.20"),
+    pytest.param(NEWEST, id="the newest kubectl", marks=pytest.mark.kubernetes),
+])
 def kubectl(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Kubectl:
-    """The kubectl of this machine, and the oldest that is still handed out."""
+    """The kubectl of this machine, the oldest that is still handed out, and the newest."""
     old = request.param == OLD
-    program = str(environments.debian_kubectl()) if old else shutil.which("kubectl")
+    program = program_of(request.param)
     if program is None:
         pytest.skip("there is no kubectl on this machine's PATH")
     document = kubeconfig.document(cluster.url, cluster.authority, cluster.token)

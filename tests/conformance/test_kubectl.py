@@ -218,7 +218,7 @@ class TestJobs:
         assert "kubeflow.org/v1" in (await kubectl.output("api-versions")).split()
 
     async def test_delete_waits_until_it_is_gone(self, kubectl: Kubectl) -> None:
-        assert 'tfjob.kubeflow.org "mnist" deleted\n' == await kubectl.output("delete", "tfjob", "mnist")
+        assert (await kubectl.output("delete", "tfjob", "mnist")).startswith('tfjob.kubeflow.org "mnist" deleted')
         assert 1 == (await kubectl("get", "tfjob", "mnist")).code
 
     async def test_the_definition_takes_its_jobs_along(self, kubectl: Kubectl) -> None:

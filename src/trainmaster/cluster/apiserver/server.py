@@ -243,8 +243,10 @@ class ApiServer:
         note.about = (call.verb, where.group, where.version, where.plural, part)
         if where.subresource:
             return await self._subresource(call)
-        if call.verb not in kind.verbs or (kind.resource.namespaced and not where.namespace
-                                      and call.verb not in {"list", "watch"}):
+        nowhere = kind.resource.namespaced and not where.namespace and call.verb not in {"list", "watch"}
+        if nowhere and (where.name or kind.custom):
+            raise failures.unknown_resource()
+        if nowhere or call.verb not in kind.verbs:
             raise failures.method_not_allowed()
         if call.verb == "create" and where.name:
             raise failures.method_not_allowed()

@@ -179,6 +179,13 @@ async def test_namespaces_cannot_be_deleted_all_at_once(api: Api) -> None:
     assert 405 == (await api.delete(NAMESPACES)).code
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+async def test_something_in_no_namespace_is_nowhere(api: Api, method: str) -> None:
+    answer = await api.send(method, "/api/v1/configmaps/x", {})
+
+    assert (404, "the server could not find the requested resource") == (answer.code, answer.message)
+
+
 @pytest.mark.parametrize(("path", "code", "media"), [
     pytest.param("/apis/apps/v7/deployments", 404, "application/json", id="another version of a group that is there"),
     pytest.param("/apis/no.such/v1/things", 404, "text/plain; charset=utf-8", id="a group that is not there"),
