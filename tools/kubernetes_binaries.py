@@ -31,6 +31,8 @@ KUBERNETES = "1.36.3"
 ETCD = "3.6.16"
 TRAINING_OPERATOR = "1.9.4"
 CONTROLLER_RUNTIME = "0.24.1"
+# The oldest Kubernetes whose modules build as they are: those of 1.22 and 1.23 lack a generated file.
+OLD_KUBERNETES, OLD_GO = "1.24.17", "go1.21.13"
 
 EXIT_BUILD_FAILED = 1
 EXIT_NO_GO = 3  # its own code, so that a caller can tell "cannot" from "went wrong"; 2 means wrong arguments
@@ -48,6 +50,7 @@ class Program:
     version: str
     package: str
     is_test: bool = False  # e2e.test is a compiled test package, not a command
+    toolchain: str = ""  # the Go that builds it, where the installed one is too new
 
 
 PROGRAMS = {
@@ -57,6 +60,13 @@ PROGRAMS = {
         *(
             Program(name, "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/cmd/{name}")
             for name in ("kube-apiserver", "kubectl", "kube-controller-manager")
+        ),
+        Program(
+            f"kube-apiserver-{OLD_KUBERNETES}",
+            "k8s.io/kubernetes",
+            OLD_KUBERNETES,
+            "k8s.io/kubernetes/cmd/kube-apiserver",
+            toolchain=OLD_GO,
         ),
         Program(
             f"training-operator-{TRAINING_OPERATOR}",  # its version is not in the name of the folder
@@ -128,7 +138,7 @@ def build(program: Program, folder: Path, go: str, jobs: int) -> None:
             write_module(program, module, go)
         else:
             write_own_module(module)
-        run(compile_command(program, go, output, jobs), module, program.name)
+        run(compile_command(program, go, output, jobs), module, program)
         output.chmod(0o755)
         with output.open("rb") as whole:
             os.fsync(whole.fileno())  # the name must not survive a power cut that the content does not
@@ -144,8 +154,9 @@ def write_module(program: Program, folder: Path, go: str) -> None:
     downloaded module does not have, and `replace` counts only in the main module. So ours points each at its release,
     which has the minor and patch number of Kubernetes and major number 0.
     """
-    fetched = json.loads(capture([go, "mod", "download", "-json", f"{program.module}@v{program.version}"], folder))
-    described = json.loads(capture([go, "mod", "edit", "-json", fetched["GoMod"]], folder))
+    download = [go, "mod", "download", "-json", f"{program.module}@v{program.version}"]
+    fetched = json.loads(capture(download, folder, program))
+    described = json.loads(capture([go, "mod", "edit", "-json", fetched["GoMod"]], folder, program))
     staged = [
         replaced["Old"]["Path"]
         for replaced in described.get("Replace") or []
@@ -191,22 +202,23 @@ def link_flags(program: Program) -> str:
     return " ".join(["-s -w", *(f"-X {home}.{key}={value}" for home in homes for key, value in values.items())])
 
 
-def environment() -> dict[str, str]:
+def environment(program: Program) -> dict[str, str]:
     # GOWORK: a workspace around the cache folder must not take part. Everything else is as this machine has it.
-    return {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
+    toolchain = {"GOTOOLCHAIN": program.toolchain} if program.toolchain else {}
+    return {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", **toolchain}
 
 
-def capture(command: Sequence[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+def capture(command: Sequence[str], folder: Path, program: Program) -> str:
+    done = subprocess.run(command, cwd=folder, env=environment(program), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise failure(command, (done.stderr or done.stdout).splitlines())
     return done.stdout
 
 
-def run(command: Sequence[str], folder: Path, name: str) -> None:
+def run(command: Sequence[str], folder: Path, program: Program) -> None:
     """Run the compiler, and say now and then how far it is: it works for minutes."""
     process = subprocess.Popen(
-        command, cwd=folder, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command, cwd=folder, env=environment(program), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     lines: list[str] = []
     reader = threading.Thread(target=lambda: lines.extend(process.stdout or ()), daemon=True)
@@ -217,7 +229,7 @@ def run(command: Sequence[str], folder: Path, name: str) -> None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(QUIET_FOR)
                 break
-            say(f"{name}: {progress(lines)}, {time.monotonic() - began:.0f} s")
+            say(f"{program.name}: {progress(lines)}, {time.monotonic() - began:.0f} s")
     except BaseException:  # Ctrl-C: the compiler must not go on behind our back
         process.terminate()
         process.wait()

@@ -36,6 +36,7 @@ class ControlPlane:
     port: int = 0
     etcd: str = ""
     more: Sequence[str] = ()    # arguments of kube-apiserver
+    apiserver: str = "kube-apiserver"   # which of those that were built
 
     @property
     def folder(self) -> Path:
@@ -68,7 +69,7 @@ class ControlPlane:
         rows = (f'{token},{user},{user},"system:masters"\n' for user, token in self.tokens.items())
         (self.folder / "tokens.csv").write_text("".join(rows))
         self._launch("etcd", self._etcd_arguments, self._etcd_is_ready)
-        self._launch("kube-apiserver", self._apiserver_arguments, lambda: self._answers("/readyz"))
+        self._launch(self.apiserver, self._apiserver_arguments, lambda: self._answers("/readyz"))
 
     def start_controllers(self, *controllers: str) -> None:
         """Run kube-controller-manager with these controllers and no others."""
@@ -90,9 +91,9 @@ class ControlPlane:
 
     def crash_apiserver(self) -> None:
         """Kill kube-apiserver and start another on the same port: watches break, its memory of the past is gone."""
-        self.processes.stop("kube-apiserver", kill=True)
+        self.processes.stop(self.apiserver, kill=True)
         arguments = self._apiserver_arguments(self.port)
-        self._launch("kube-apiserver", lambda: arguments, lambda: self._answers("/readyz"))
+        self._launch(self.apiserver, lambda: arguments, lambda: self._answers("/readyz"))
 
     def compact(self, revision: int) -> None:
         """Make etcd forget everything before `revision`, now instead of at the next five-minute mark."""
@@ -162,10 +163,10 @@ class ControlPlane:
 
 
 @contextlib.contextmanager
-def running(binaries: Path, folder: Path, *more: str) -> Iterator[ControlPlane]:
-    """`more` are arguments of kube-apiserver."""
+def running(binaries: Path, folder: Path, *more: str, apiserver: str = "kube-apiserver") -> Iterator[ControlPlane]:
+    """`more` are arguments of the API server, which may be an old one."""
     with processes(folder) as started:
-        plane = ControlPlane(binaries, started, more=more)
+        plane = ControlPlane(binaries, started, more=more, apiserver=apiserver)
         plane.start()
         yield plane
 

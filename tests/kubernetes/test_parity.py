@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(not parity.scenarios(), reason=f"the recordings are not in {parity.KIT}"),
 ]
 
-PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager")
+SERVERS = ("kube-apiserver", pytest.param("kube-apiserver-1.24.17", marks=pytest.mark.full))
 SLICE = ("seed-*", "*-success", "*-suspend-resume", "*-exit-code-*", "*-clean-*", "*-evicted", "*-fails-never",
          "tf-recreated", "tf-scale-up", "tf-template-*", "tf-omitted-everything", "tf-delete*", "gang-*",
          "pytorch-elastic*", "pytorch-masterless*", "paddle-collective")
@@ -56,15 +56,18 @@ class Watched:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
 
-@pytest.fixture(scope="module")
-def watched(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    folder = tmp_path_factory.mktemp("parity")
+@pytest.fixture(scope="module", params=SERVERS)
+def watched(
+    request: pytest.FixtureRequest, binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Watched]:
+    folder, server = tmp_path_factory.mktemp("parity"), str(request.param)
+    programs = binaries("etcd", server, "kube-controller-manager")
     (folder / "policy.json").write_text(json.dumps(POLICY))
     more = (
         f"--audit-policy-file={folder / 'policy.json'}", f"--audit-log-path={folder / 'audit.log'}",
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
     )
-    with real.running(binaries(*PROGRAMS), folder / "control-plane", *more) as plane:
+    with real.running(programs, folder / "control-plane", *more, apiserver=server) as plane:
         token = asyncio.run(install(plane.kubeconfig()))
         account = folder / "operator.kubeconfig"
         account.write_text(json.dumps(document(plane.server, plane.certificate.read_bytes(), token)))
