@@ -28,6 +28,15 @@ TokenPlace: TypeAlias = tuple[str, str]      # the volume that a token goes to, 
 
 
 @dataclass(frozen=True, slots=True)
+class Claimed:
+    """What is behind a claim: a directory of this machine, or why there is none."""
+
+    path: str = ""
+    provisioned: bool = False       # by this cluster, which may make it and give it away
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Sources:
     """What the environment is drawn from. An object that is not there is not in the mapping."""
 
@@ -36,6 +45,7 @@ class Sources:
     fields: Mapping[str, str] = field(default_factory=dict)         # status.podIP and others that are not in the object
     allocatable: Mapping[str, str] = field(default_factory=dict)    # what stands in for a limit that is not set
     tokens: Mapping[TokenPlace, str] = field(default_factory=dict)  # of the pod's account
+    claims: Mapping[str, Claimed] = field(default_factory=dict)
 
 
 def references(container: Object) -> tuple[set[str], set[str]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainmaster.api.meta import Object, moment, revision_of, uid_of
+from trainmaster.api.meta import Object, metadata, moment, revision_of, uid_of
 from trainmaster.cluster.kubelet import reap, records
 from trainmaster.cluster.kubelet.containers import all_containers
 from trainmaster.cluster.kubelet.images import Image
@@ -71,6 +71,11 @@ class Life:
     probes: dict[tuple[str, int, str], asyncio.Task[None]] = field(default_factory=dict)
     beginning: dict[str, asyncio.Task[None]] = field(default_factory=dict)      # postStart hooks under way
     hooks: dict[str, Hook] = field(default_factory=dict)                # preStop hooks of running attempts
+    stale: bool = False                                                 # its volumes may hold what is no more
+    fetched: dict[tuple[str, str], str] = field(default_factory=dict)   # (plural, name) -> revision they were made from
+    latest: dict[tuple[str, str], str] = field(default_factory=dict)    # the same, as it was last seen
+    renew_at: datetime | None = None                                    # when the first of its tokens is due
+    followed: bool = False                                              # what it refers to is being followed
     told: set[tuple[str, int]] = field(default_factory=set)             # attempts whose back-off was announced
     written: Object | None = None                                       # the status as last sent
 
@@ -81,7 +86,18 @@ class Life:
     def learn(self, pod: Object) -> None:
         """A state of the object was seen, by the watch or as the answer to a write; an older one is no news."""
         if not older(revision_of(pod), revision_of(self.pod)):
+            # Volumes of the downward API show both.
+            self.stale |= any(metadata(pod).get(part) != metadata(self.pod).get(part)
+                              for part in ("labels", "annotations"))
             self.pod = pod
+
+    @property
+    def behind(self) -> bool:
+        """Whether the volumes may show something that has changed since."""
+        return self.stale or any(
+            revision != (known := self.fetched.get(reference, revision)) and not older(revision, known)
+            for reference, revision in self.latest.items()
+        )
 
     def container(self, name: str) -> Object:
         return next(one for one in all_containers(self.pod) if one["name"] == name)
@@ -112,6 +128,7 @@ def begin(pod: Object, places: PodPlaces, now: datetime, wake: Callable[[], None
         life.last_address = str(record.get("address", ""))
         life.sandbox = adopt(record, wake)
         life.address = life.last_address if life.sandbox is not None else ""
+        life.stale = bool(life.address)    # who knows what has changed while nobody looked
     life.last_address = life.last_address or str((pod.get("status") or {}).get("podIP") or "")
     return life
 

@@ -11,6 +11,7 @@ from trainmaster.cluster.kubelet import cgroups, holder, register
 from trainmaster.cluster.kubelet.capability import explain, gather
 from trainmaster.cluster.kubelet.checks import Checks
 from trainmaster.cluster.kubelet.events import Events
+from trainmaster.cluster.kubelet.following import Following
 from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.images import Images
 from trainmaster.cluster.kubelet.launcher import Launcher, Process
@@ -21,6 +22,7 @@ from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.server import Server
 from trainmaster.cluster.kubelet.settings import NodeSettings
 from trainmaster.cluster.kubelet.starting import Starter
+from trainmaster.cluster.kubelet.supplies import Supplies
 from trainmaster.cluster.network.nameserver import Nameserver
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError
@@ -68,13 +70,15 @@ async def _serve(
     groups = await asyncio.to_thread(cgroups.begin, settings.run)
     if groups.missing:
         log.warning("limits are kept without the kernel's help: memory is watched", cause=groups.missing)
+    supplies = Supplies(client, clock, register.offered(settings))
     starter = Starter(
-        settings, client, images, clock, events, node.launcher, rootless=node.rootless,
+        settings, supplies, images, clock, events, node.launcher, rootless=node.rootless,
         allocatable=register.offered(settings), groups=groups,
     )
     reach = reach_by(node.launcher)
     pods = Pods(
-        settings, client, clock, events, starter, mine, Checks(clock, events, reach), Hooks(clock, events, reach)
+        settings, client, clock, events, starter, mine, Checks(clock, events, reach), Hooks(clock, events, reach),
+        supplies, Following(client, clock),
     )
     nameserver = Nameserver(services.copy.all, everyone.copy.all)
     for informer in (services, everyone):

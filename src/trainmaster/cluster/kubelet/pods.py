@@ -17,6 +17,7 @@ from trainmaster.cluster.kubelet.checks import Checks
 from trainmaster.cluster.kubelet.containers import policy_of
 from trainmaster.cluster.kubelet.decide import decide, to_be_ended
 from trainmaster.cluster.kubelet.events import Events
+from trainmaster.cluster.kubelet.following import Following
 from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.life import Life, begin, observe
@@ -26,6 +27,8 @@ from trainmaster.cluster.kubelet.settings import BadName, NodeSettings, places_o
 from trainmaster.cluster.kubelet.shim import KILL_ALL
 from trainmaster.cluster.kubelet.starting import Starter
 from trainmaster.cluster.kubelet.status import pod_status
+from trainmaster.cluster.kubelet.supplies import Supplies
+from trainmaster.cluster.kubelet.volumefiles import VolumeError
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import Conflict, KubeError, NotFound, is_transient
 from trainmaster.runtime.clock import Clock
@@ -48,7 +51,7 @@ class Pods:
 
     def __init__(
         self, settings: NodeSettings, client: Client, clock: Clock, events: Events, starter: Starter,
-        informer: Informer, checks: Checks, hooks: Hooks,
+        informer: Informer, checks: Checks, hooks: Hooks, supplies: Supplies, following: Following,
     ) -> None:
         self._settings = settings
         self._client = client
@@ -58,6 +61,8 @@ class Pods:
         self._informer = informer
         self._checks = checks
         self._hooks = hooks
+        self._supplies = supplies
+        self._following = following
         self._lives: dict[str, Life] = {}
         self._trouble = False                      # the API could not be reached, and that was said
         self._draining = False
@@ -78,6 +83,7 @@ class Pods:
         try:
             await self._controller.run()
         finally:
+            self._following.close()
             for life in self._lives.values():
                 life.cancel()
                 for process in [*life.processes.values(), *([life.sandbox] if life.sandbox else [])]:
@@ -153,6 +159,10 @@ class Pods:
             if life.stopping is None and to_be_ended(pod, seen, now):
                 life.stopping = now
                 seen = replace(seen, stopping=now)
+            if life.stopping is None:
+                self._following.follow(life)
+            else:
+                self._following.leave(life)
             plan = decide(pod, seen, now)
             self._checks.follow(life, seen)
             self._announce(life, seen, now)
@@ -165,7 +175,18 @@ class Pods:
                 await self._perform(life, action)
         await self._report(life, seen)
         self._check_drained()
-        return plan.look_again_at
+        if life.address:
+            await self._refresh(life)
+        return actions.earliest(plan.look_again_at, life.renew_at if life.address else None)
+
+    async def _refresh(self, life: Life) -> None:
+        """What the volumes show follows the API, once they are there."""
+        if not life.behind and (life.renew_at is None or self._clock.now() < life.renew_at):
+            return
+        try:
+            await self._supplies.refresh(life)
+        except VolumeError as error:                   # the files stay as they are
+            self._events.warning(life.pod, "FailedMount", str(error))
 
     async def _perform(self, life: Life, action: actions.Action) -> None:
         match action:

@@ -7,19 +7,15 @@ there with the API's word for it and a moment to try again; nothing here decides
 import asyncio
 import signal
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from trainmaster.api import quantity
-from trainmaster.api.core import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
-from trainmaster.api.meta import Object, Resource, namespace_of
+from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet import cgroups, environment, plans, reap, records, volumes
 from trainmaster.cluster.kubelet.cgroups import Cgroups
 from trainmaster.cluster.kubelet.confinement import LimitPlan
-from trainmaster.cluster.kubelet.environment import ConfigError, Sources, TokenPlace
+from trainmaster.cluster.kubelet.environment import ConfigError
 from trainmaster.cluster.kubelet.events import Events
-from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.images import Image, ImageError, Images
 from trainmaster.cluster.kubelet.launcher import Answer, Launcher, Process, adopt
 from trainmaster.cluster.kubelet.life import Life
@@ -29,10 +25,9 @@ from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.settings import NodeSettings
 from trainmaster.cluster.kubelet.shim import ContainerPlan
 from trainmaster.cluster.kubelet.status import quality_of_service
-from trainmaster.cluster.kubelet.volumes import VolumeError
+from trainmaster.cluster.kubelet.supplies import Supplies
+from trainmaster.cluster.kubelet.volumefiles import VolumeError
 from trainmaster.cluster.network.addresses import next_address
-from trainmaster.kube.client import Client
-from trainmaster.kube.errors import Conflict, NotFound
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
 
@@ -50,11 +45,11 @@ class Starter:
     """Makes and unmakes the parts of pods."""
 
     def __init__(
-        self, settings: NodeSettings, client: Client, images: Images, clock: Clock, events: Events, launcher: Launcher,
-        *, rootless: bool, allocatable: Mapping[str, str], groups: Cgroups,
+        self, settings: NodeSettings, supplies: Supplies, images: Images, clock: Clock, events: Events,
+        launcher: Launcher, *, rootless: bool, allocatable: Mapping[str, str], groups: Cgroups,
     ) -> None:
         self._settings = settings
-        self._client = client
+        self._supplies = supplies
         self._images = images
         self._clock = clock
         self._events = events
@@ -78,7 +73,7 @@ class Starter:
             for directory in (places.pod, places.shm, places.volumes, places.logs):
                 directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             records.write(str(places.pod), records.POD, reap.pod_record(pod))
-            life.volumes = await self._prepare_volumes(life)
+            life.volumes = await self._supplies.prepare(life)
             if not self._adopted(life):
                 address = self._reserve(life.uid)
                 answer = await self._launcher.sandbox(plans.sandbox_plan(pod, places, address, life.volumes))
@@ -128,44 +123,6 @@ class Starter:
     def forget(self, uid: str) -> None:
         """Nothing of a pod is left but perhaps groups: those of a sandbox that ended by itself."""
         self._groups.remove(uid)
-
-    async def _prepare_volumes(self, life: Life) -> volumes.Volumes:
-        # Nearly every pod has a token: fetched beside the rest, it costs the start no time of its own.
-        sources, tokens = await asyncio.gather(
-            self._sources(life, *volumes.references(life.pod)), self._tokens(life.pod, volumes.tokens(life.pod))
-        )
-        sources = replace(sources, tokens=tokens)
-        return await asyncio.to_thread(volumes.prepare, life.pod, life.places.volumes, sources)
-
-    async def _tokens(self, pod: Object, wanted: Mapping[TokenPlace, Object]) -> dict[TokenPlace, str]:
-        """Tokens of the pod's account, bound to the pod. One of the two that is gone or replaced gives none."""
-        found = {}
-        for place, spec in wanted.items():
-            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-            with suppress(NotFound, Conflict):
-                answer = await self._client.create(
-                    SERVICE_ACCOUNTS, request, namespace=namespace_of(pod), name=volumes.account_of(pod),
-                    subresource="token",
-                )
-                found[place] = str(answer["status"]["token"])
-        return found
-
-    async def _sources(self, life: Life, maps: set[str], secrets: set[str]) -> Sources:
-        namespace = namespace_of(life.pod)
-
-        async def fetched(resource: Resource, names: set[str]) -> dict[str, Object]:
-            found = {}
-            for name in names:
-                try:
-                    found[name] = await self._client.get(resource, name, namespace)
-                except NotFound:
-                    continue
-            return found
-
-        fields = {"status.hostIP": GATEWAY, "status.hostIPs": GATEWAY}
-        if life.address:
-            fields |= {"status.podIP": life.address, "status.podIPs": life.address}
-        return Sources(await fetched(CONFIG_MAPS, maps), await fetched(SECRETS, secrets), fields, self._allocatable)
 
     async def pull(self, life: Life, container: str) -> None:
         name = str(life.container(container).get("image", ""))
@@ -225,8 +182,8 @@ class Starter:
         pod, places, name = life.pod, life.places, container["name"]
         image = life.images[name]
         if life.volumes is None:           # an adopted pod: its volumes are there, we only have to know them
-            life.volumes = await self._prepare_volumes(life)
-        sources = await self._sources(life, *environment.references(container))
+            life.volumes = await self._supplies.prepare(life)
+        sources = await self._supplies.sources(life, *environment.references(container))
         values = {**self._settings.announced(pod, container),
                   **environment.environment(pod, container, image, sources)}
         plan = plans.container_plan(

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from trainmaster.api.core import PODS
+from trainmaster.api.core import CLAIMS, PODS
 from trainmaster.api.labels import meets
 from trainmaster.api.meta import Object, Resource
-from trainmaster.cluster.quota.usage import CLAIMS
 
 VOLUME_CLASS = "VolumeAttributesClass"
 

@@ -7,11 +7,10 @@ that has ended, or should have, uses nothing but its place in the store.
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from trainmaster.api.core import PODS, SERVICES
+from trainmaster.api.core import CLAIMS, PODS, SERVICES
 from trainmaster.api.meta import Object, Resource, metadata, moment
 from trainmaster.cluster.quota.amounts import NONE, ONE, Amount, Amounts, amount, most, plus, read
 
-CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 NODE_PORTS, BALANCERS = "services.nodeports", "services.loadbalancers"
 STORAGE = "requests.storage"
 OF_CLASS = ".storageclass.storage.k8s.io/"

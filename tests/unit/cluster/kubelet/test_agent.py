@@ -174,7 +174,7 @@ async def test_init_containers_volumes_and_environment(node: Node) -> None:
 
 
 @pytest.mark.parametrize(("reason", "words", "change"), [
-    pytest.param("FailedMount", "cannot mount yet (nfs)", {"volume": {"nfs": {"server": "x", "path": "/"}}},
+    pytest.param("FailedMount", "cannot mount (nfs)", {"volume": {"nfs": {"server": "x", "path": "/"}}},
                  id="a volume of a kind we do not have"),
     pytest.param("FailedMount", 'configmap "none" not found', {"volume": {"configMap": {"name": "none"}}},
                  id="a volume of an object that is not there"),

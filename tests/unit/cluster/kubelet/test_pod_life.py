@@ -1,12 +1,13 @@
 """What pods live through between start and end, with real pods: probes, hooks, sidecars."""
 
+import asyncio
 import os
 from typing import Any
 
 import pytest
-from tests.unit.cluster.kubelet.node import SYSTEM_PYTHON, Node, as_an_ordinary_user
+from tests.unit.cluster.kubelet.node import SYSTEM_PYTHON, Node, as_an_ordinary_user, soon
 
-from trainmaster.api.core import PODS
+from trainmaster.api.core import CONFIG_MAPS, PODS, SECRETS
 from trainmaster.api.meta import Object
 from trainmaster.testing.builders import pod as built
 
@@ -145,6 +146,47 @@ async def test_an_agent_that_comes_later_goes_on_probing(node: Node) -> None:
 
     await node.phase("a", "Failed")
     assert "Container main failed liveness probe" == await node.event("Killing")
+
+
+async def test_files_of_a_running_pod_follow_their_objects(node: Node) -> None:
+    """In one swap, and soon; a subPath stays as it was."""
+    settings: Object = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "one"},
+                        "metadata": {"name": "settings", "namespace": "default"}}
+    await node.client.create(CONFIG_MAPS, settings)
+    await create(
+        node, "a", "until grep -q two /v/a; do sleep 0.05; done; cat /v/a /one; echo; ls /v; ! (echo > /v/a) 2>&-", {
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/one", "subPath": "a"}],
+        }, volumes=[{"name": "v", "configMap": {"name": "settings"}}],
+    )
+    await node.phase("a", "Running")
+
+    changed = asyncio.get_running_loop().time()
+    await node.client.patch(CONFIG_MAPS, "settings", "default", {"data": {"a": "two", "b": "new"}})
+    file = next((node.settings.volumes / "pods").iterdir()) / "v" / "a"
+    await soon(lambda: file.read_text() == "two")
+    took = asyncio.get_running_loop().time() - changed
+
+    assert "Succeeded" == (await node.phase("a", "Succeeded", "Failed"))["status"]["phase"], "and it cannot be written"
+    assert (200, "twoone\na\nb\n") == await node.log("a")
+    assert took < 5, "a second on a machine that is not busy"
+
+
+async def test_a_pod_begins_as_soon_as_what_it_waits_for_is_there(node: Node) -> None:
+    await create(node, "a", "test \"$WORD\" = hello", {
+        "env": [{"name": "WORD", "valueFrom": {"configMapKeyRef": {"name": "words", "key": "w"}}}],
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    }, volumes=[{"name": "v", "secret": {"secretName": "key"}}])
+    assert 'MountVolume.SetUp failed for volume "v" : secret "key" not found' == await node.event("FailedMount")
+
+    about = {"namespace": "default"}
+    await node.client.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {**about, "name": "key"}})
+    assert 'Error: configmap "words" not found' == await node.event("Failed")
+    began = asyncio.get_running_loop().time()
+    await node.client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "data": {"w": "hello"},
+                                           "metadata": {**about, "name": "words"}})
+
+    await node.phase("a", "Succeeded")
+    assert asyncio.get_running_loop().time() - began < 9, "not only at the next try"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")

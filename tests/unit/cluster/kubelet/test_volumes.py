@@ -1,14 +1,16 @@
 """Volumes as directories: what is made, what is refused, and that a refresh is one swap."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet.environment import ConfigError, Sources
+from trainmaster.cluster.kubelet.environment import Claimed, ConfigError, Sources
 from trainmaster.cluster.kubelet.removal import remove
-from trainmaster.cluster.kubelet.volumes import VolumeError, Volumes, binds, prepare, references, tokens
+from trainmaster.cluster.kubelet.volumefiles import VolumeError, references, tokens
+from trainmaster.cluster.kubelet.volumes import Volumes, binds, prepare, refresh
 
 SOURCES = Sources(
     config_maps={"settings": {"data": {"a.txt": "one", "b.txt": "two"}, "binaryData": {"raw": "AAE="}}},
@@ -64,7 +66,7 @@ def test_contents(expected: dict[str, str], volume: Object, tmp_path: Path) -> N
     pytest.param("/nowhere/at/all is not there", {"hostPath": {"path": "/nowhere/at/all"}}, id="no such place"),
     pytest.param("is not a File", {"hostPath": {"path": "/", "type": "File"}}, id="not what it should be"),
     pytest.param("absolute path", {"hostPath": {"path": "/a/../../etc"}}, id="a host path with dots"),
-    pytest.param("of a kind that this node cannot mount yet \\(nfs\\)", {"nfs": {"server": "x"}}, id="an unknown kind"),
+    pytest.param("of a kind that this node cannot mount \\(nfs\\)", {"nfs": {"server": "x"}}, id="an unknown kind"),
 ])
 def test_what_cannot_be_mounted_is_said(expected: str, volume: Object, tmp_path: Path) -> None:
     with pytest.raises(VolumeError, match=expected):
@@ -87,6 +89,50 @@ def test_a_refresh_replaces_all_files_at_once_and_drops_old_ones(tmp_path: Path)
 
     assert {"a.txt": "1"} == contents(place)
     assert not (place / before).exists()
+
+
+def test_a_refresh_without_a_change_touches_nothing(tmp_path: Path) -> None:
+    thing = pod({"name": "v", "configMap": {"name": "settings"}}, {"name": "e", "emptyDir": {}})
+    before = (prepare(thing, tmp_path, SOURCES).places["v"] / "..data").readlink()
+
+    assert not refresh(thing, tmp_path, SOURCES)
+    assert before == (tmp_path / "v" / "..data").readlink()
+    assert refresh(thing, tmp_path, Sources(config_maps={"settings": {"data": {"a.txt": "one"}}})), "a key less"
+
+
+def test_what_comes_from_the_api_cannot_be_written(tmp_path: Path) -> None:
+    thing = pod({"name": "v", "secret": {"secretName": "key"}}, {"name": "e", "emptyDir": {}},
+                {"name": "c", "persistentVolumeClaim": {"claimName": "x", "readOnly": True}})
+    found = prepare(thing, tmp_path, replace(SOURCES, claims={"x": Claimed(str(tmp_path))}))
+    container = mounts(*({"name": name, "mountPath": f"/{name}"} for name in "vec"))
+
+    assert {"/v": True, "/e": False, "/c": True} == {
+        bind["target"]: bind["readonly"] for bind in binds(container, found, {})
+    }
+
+
+@pytest.mark.parametrize(("expected", "claims"), [
+    pytest.param('PVC train/x: failed to fetch PVC from API server: persistentvolumeclaims "x" not found', {},
+                 id="no such claim"),
+    pytest.param("error processing PVC train/x: PVC is not bound", {"x": Claimed(trouble="PVC is not bound")},
+                 id="not bound"),
+    pytest.param("path /nowhere/at/all does not exist", {"x": Claimed("/nowhere/at/all")}, id="a place that is gone"),
+    pytest.param("not an absolute path", {"x": Claimed("../x", True)}, id="a place that is none"),
+])
+def test_claims_that_cannot_be_mounted(expected: str, claims: dict[str, Claimed], tmp_path: Path) -> None:
+    thing = pod({"name": "c", "persistentVolumeClaim": {"claimName": "x"}})
+
+    with pytest.raises(VolumeError, match=expected):
+        prepare(thing, tmp_path, Sources(claims=claims))
+
+
+def test_a_provisioned_claim_is_made_on_its_first_use(tmp_path: Path) -> None:
+    thing = pod({"name": "c", "persistentVolumeClaim": {"claimName": "x"}})
+    place = tmp_path / "claims" / "pvc-1"
+
+    found = prepare(thing, tmp_path / "pod", Sources(claims={"x": Claimed(str(place), True)}))
+
+    assert (place, 0o777) == (found.places["c"], place.stat().st_mode & 0o777)
 
 
 def test_memory_volumes_are_left_to_the_sandbox(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from trainmaster.api.core import CONFIG_MAPS, PODS, SERVICES
+from trainmaster.api.core import CLAIMS, CONFIG_MAPS, PODS, SERVICES
 from trainmaster.api.meta import Object, Resource
 from trainmaster.cluster.quota.amounts import shown
-from trainmaster.cluster.quota.usage import CLAIMS, names_of, usage
+from trainmaster.cluster.quota.usage import names_of, usage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 JOBS = Resource("batch", "v1", "jobs", "Job")
