@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from trainmaster.api.meta import labels_of
 from trainmaster.cli.output import FAILED, INTERRUPTED, say
 from trainmaster.cli.view import ForOneOfMany, RunView
+from trainmaster.progress import curves
 from trainmaster.runtime.clock import RealClock
-from trainmaster.sdk.follow import JobGone, Outcome, follow
+from trainmaster.sdk.follow import Failure, JobGone, Outcome, follow
 from trainmaster.sdk.submit import FOR_JOB, Submitted
 
 if TYPE_CHECKING:
@@ -110,11 +111,21 @@ def tell(view: RunView, outcome: Outcome, job: Submitted, seconds: float) -> int
         for line in first.last_lines:
             view.note(f"    {line}")
         if len(outcome.failures) > 1:
-            view.note("failed after it: " + ", ".join(failure.replica for failure in outcome.failures[1:]))
+            view.note("failed after it: " + ", ".join(_later(first, each) for each in outcome.failures[1:]))
+    if outcome.curves is not None and outcome.curves.metrics:
+        for line in curves.told(outcome.curves, outcome.curves.updated)[1:]:
+            view.note(line)
     if outcome.left_running and _keeps_pods(job):
         view.note(f"still running: {', '.join(outcome.left_running)}. Remove them with the job: {delete(job)}")
     view.note(f"{'Succeeded' if outcome.succeeded else 'Failed'} after {seconds:.1f} s: {outcome.message}")
     return 0 if outcome.succeeded else FAILED
+
+
+def _later(first: Failure, other: Failure) -> str:
+    """Who, and how long after the first, as far as the clocks of nodes tell."""
+    if first.at is None or other.at is None or other.at <= first.at:
+        return other.replica
+    return f"{other.replica} ({(other.at - first.at).total_seconds():.0f} s later)"
 
 
 def delete(job: Submitted) -> str:

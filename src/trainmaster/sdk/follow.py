@@ -1,25 +1,33 @@
-"""Follow one job to its end: states of its replicas, their merged logs, and how it ended.
+"""Follow one job to its end: states of its replicas, their merged logs, how far it is, and how it ended.
 
-Everything comes from watches and followed logs; nothing is polled. Survives a restart of the API server: watches
-resume, and a log goes on after the last line that was seen.
+Everything comes from watches and followed logs; nothing is polled but the use of CPU and memory, which cannot be
+watched. Survives a restart of the API server: watches resume, and a log goes on after the last line that was seen.
 """
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from trainmaster.api import groups
 from trainmaster.api.core import EVENTS, PODS
-from trainmaster.api.meta import Key, Object, Resource, metadata, name_of, uid_of
+from trainmaster.api.meta import Key, Object, Resource, metadata, moment, name_of, uid_of
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import ApiError, KubeError, Unreachable
+from trainmaster.kube.errors import KubeError
+from trainmaster.progress import curves
+from trainmaster.progress.curves import Curves
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.sdk.errors import JobGone as JobGone  # said by `follow`, so imported with it
+from trainmaster.sdk.jobs import Job
+from trainmaster.sdk.logs import HELD, Batch, Life, Source, Wanted, read_on
 from trainmaster.sdk.replicas import JOB_NAME, Attempt, Replica, attempts_of, replica_of
+from trainmaster.sdk.session import Session
+from trainmaster.sdk.usage import LOOK_EVERY, NOT_THERE, Usage, usage
 
 TAIL = 20              # last lines of a failed replica that are told again at the end
 LINGER = 10.0          # seconds that logs of ended replicas may take to arrive completely
@@ -28,13 +36,19 @@ LINGER = 10.0          # seconds that logs of ended replicas may take to arrive 
 class View(Protocol):
     """Who is shown what happens."""
 
+    wants_usage: bool      # whether it shows the use of CPU and memory: asking costs a request every few seconds
+
     def replica(self, replica: Replica) -> None: ...
 
     def gone(self, replica: Replica) -> None: ...
 
-    def line(self, replica: str, text: str) -> None: ...
+    def lines(self, replica: str, texts: Sequence[str]) -> None: ...
 
     def note(self, text: str) -> None: ...
+
+    def progress(self, job: str, found: Curves) -> None: ...
+
+    def used(self, replica: str, amounts: Usage) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +58,7 @@ class Failure:
     replica: str
     why: str
     last_lines: tuple[str, ...]
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +67,9 @@ class Outcome:
 
     succeeded: bool
     message: str
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[Failure, ...] = ()          # the first to fail first
     left_running: tuple[str, ...] = ()
+    curves: Curves | None = None
 
 
 async def follow(client: Client, clock: Clock, resource: Resource, job: Object, view: View) -> Outcome:
@@ -66,6 +82,8 @@ class _Follower:
         self._client, self._clock, self._view = client, clock, view
         self._key = Key(job["metadata"]["namespace"], name_of(job))
         self._uid = uid_of(job)
+        self._meant = Job(resource, job)
+        self._session = Session(client, clock, self._key.namespace)
         self._job = Informer(client, resource, clock=clock, namespace=self._key.namespace,
                              fields=f"metadata.name={self._key.name}")
         self._pods = Informer(client, PODS, clock=clock, namespace=self._key.namespace,
@@ -73,8 +91,9 @@ class _Follower:
         self._events = Informer(client, EVENTS, clock=clock, namespace=self._key.namespace)
         self._ended: asyncio.Future[Object] = asyncio.get_running_loop().create_future()
         self._replicas: dict[str, Replica] = {}                  # by pod UID
-        self._first_failed: list[str] = []                       # pod UIDs in the order their failure was seen
-        self._tails: dict[str, deque[str]] = {}                  # by pod UID
+        self._failed: dict[str, datetime | None] = {}            # by pod UID, in the order their failure was seen
+        self._tails: dict[str, deque[str]] = {}                  # by name of the replica
+        self._batches: asyncio.Queue[Batch | None] = asyncio.Queue(HELD)
         self._logs: dict[Attempt, asyncio.Task[None]] = {}
         self._told_events: set[tuple[str, str]] = set()
         self._asking: list[asyncio.Task[None]] = []
@@ -83,7 +102,9 @@ class _Follower:
         self._events.on_change(self._event_changed)
 
     async def run(self) -> Outcome:
-        watching = [asyncio.create_task(informer.run()) for informer in (self._job, self._pods, self._events)]
+        watching = [asyncio.create_task(work) for work in (
+            self._job.run(), self._pods.run(), self._events.run(), self._show_lines(),
+            *([self._show_usage()] if self._view.wants_usage else ()))]
         try:
             await self._job.synced()
             if self._job.copy.get(self._key.namespace, self._key.name) is None and not self._ended.done():
@@ -93,6 +114,7 @@ class _Follower:
             reading = [task for attempt, task in self._logs.items() if self._is_over(attempt)]
             if reading:
                 await asyncio.wait(reading, timeout=LINGER)
+            await self._batches.join()
             return self._outcome(job)
         finally:
             tasks = [*watching, *self._logs.values(), *self._asking]
@@ -100,12 +122,33 @@ class _Follower:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _show_lines(self) -> None:
+        while True:
+            batch = await self._batches.get()
+            if batch is not None:
+                name, stamped = batch
+                texts = [text for _, text in stamped]
+                self._tails.setdefault(name, deque(maxlen=TAIL)).extend(texts[-TAIL:])
+                self._view.lines(name, texts)
+            self._batches.task_done()
+
+    async def _show_usage(self) -> None:
+        while True:
+            found = await usage(self._client, self._key.namespace, f"{JOB_NAME}={self._key.name}")
+            for replica in self._replicas.values() if found is not None else ():
+                if found is not None and replica.pod in found:
+                    self._view.used(replica.name, found[replica.pod])
+            await self._clock.sleep(LOOK_EVERY if found is not None else NOT_THERE)
+
     def _job_changed(self, _before: Object | None, after: Object | None) -> None:
         if self._ended.done():
             return
         if after is None or uid_of(after) != self._uid:
             self._ended.set_exception(JobGone())
-        elif _ending(after) is not None:
+            return
+        if (found := curves.of(after)) is not None:
+            self._view.progress(self._key.name, found)
+        if _ending(after) is not None:
             self._ended.set_result(after)
 
     def _pod_changed(self, before: Object | None, after: Object | None) -> None:
@@ -117,11 +160,22 @@ class _Follower:
         if self._replicas.get(replica.uid) != replica:
             self._replicas[replica.uid] = replica
             self._view.replica(replica)
-        if replica.exit_code and replica.uid not in self._first_failed:
-            self._first_failed.append(replica.uid)
+        if replica.exit_code and replica.uid not in self._failed:
+            self._failed[replica.uid] = _finished(after)
         for attempt in attempts_of(after):
             if attempt not in self._logs:
-                self._logs[attempt] = asyncio.create_task(self._read(attempt, replica.name))
+                self._logs[attempt] = asyncio.create_task(read_on(
+                    self._session, self._meant, Source(replica.name, attempt), Wanted(), self._batches,
+                    partial(self._life, attempt)))
+
+    def _life(self, attempt: Attempt) -> Life:
+        pod = self._pods.copy.get(self._key.namespace, attempt.pod)
+        if pod is None or uid_of(pod) != attempt.uid:
+            return "gone"
+        for each in pod.get("status", {}).get("containerStatuses") or ():
+            if each["name"] == attempt.container and each.get("restartCount", 0) == attempt.number:
+                return "running" if "running" in (each.get("state") or {}) else "ended"
+        return "gone"
 
     def _event_changed(self, _before: Object | None, after: Object | None) -> None:
         if after is None:
@@ -151,36 +205,6 @@ class _Follower:
             self._told_events.add(("waiting", why))
             self._view.note(f"the job waits: {why}")
 
-    async def _read(self, attempt: Attempt, name: str) -> None:
-        tail = self._tails.setdefault(attempt.uid, deque(maxlen=TAIL))
-        seen = ""
-        while True:
-            try:
-                async for moment, text in self._lines(attempt, seen):
-                    seen = moment
-                    tail.append(text)
-                    self._view.line(name, text)
-                return
-            except Unreachable:
-                await self._clock.sleep(1.0)
-            except ApiError:
-                return  # the pod, or this life of it, is gone
-
-    async def _lines(self, attempt: Attempt, seen: str) -> AsyncIterator[tuple[str, str]]:
-        path = PODS.path(self._key.namespace, attempt.pod, "log")
-        query = [("container", attempt.container), ("follow", "true"), ("timestamps", "true")]
-        stream = await self._client.stream(path, query)
-        rest = b""
-        try:
-            async for chunk in stream.chunks():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for raw in lines:
-                    moment, _, text = raw.decode(errors="replace").partition(" ")
-                    if moment > seen:   # fixed width, so that text order is time order
-                        yield moment, text
-        finally:
-            await stream.close()
-
     def _is_over(self, attempt: Attempt) -> bool:
         replica = self._replicas.get(attempt.uid)
         return replica is None or replica.ended
@@ -188,12 +212,22 @@ class _Follower:
     def _outcome(self, job: Object) -> Outcome:
         ending = _ending(job)
         assert ending is not None
-        failures = [
-            Failure(self._replicas[uid].name, self._replicas[uid].why, tuple(self._tails.get(uid, ())))
-            for uid in self._first_failed if uid in self._replicas
-        ]
+        failed = [(self._replicas[uid], at) for uid, at in self._failed.items() if uid in self._replicas]
+        failures = [Failure(each.name, each.why, tuple(self._tails.get(each.name, ())), at) for each, at in failed]
         left = sorted(replica.pod for replica in self._replicas.values() if not replica.ended)
-        return Outcome(ending["type"] == "Succeeded", ending.get("message", ""), tuple(failures), tuple(left))
+        last = self._job.copy.get(self._key.namespace, self._key.name) or job
+        return Outcome(ending["type"] == "Succeeded", ending.get("message", ""), tuple(failures), tuple(left),
+                       curves.of(last))
+
+
+def _finished(pod: Object) -> datetime | None:
+    """When the first of its containers failed, by the clock of its node."""
+    ends = [
+        found for each in pod.get("status", {}).get("containerStatuses") or ()
+        if (ended := (each.get("state") or {}).get("terminated") or {}).get("exitCode")
+        and (found := moment(ended["finishedAt"]) if ended.get("finishedAt") else None) is not None
+    ]
+    return min(ends, default=None)
 
 
 def _about_group(event: Object, job: str) -> bool:

@@ -1,7 +1,7 @@
 """A job followed on the embedded API server; the test plays operator and node."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,8 +10,12 @@ from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, Resource
 from trainmaster.api.schema import definitions
 from trainmaster.kube.client import Client
+from trainmaster.progress import curves
+from trainmaster.progress.curves import Curves, Said
+from trainmaster.progress.report import Report
 from trainmaster.sdk.follow import JobGone, Outcome, follow
 from trainmaster.sdk.replicas import Replica
+from trainmaster.sdk.usage import Usage
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
 
@@ -23,7 +27,9 @@ class Seen:
     """A view that keeps what it is shown."""
 
     states: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
+    percents: list[tuple[str, float | None]] = field(default_factory=list)
+    wants_usage: bool = False
     notes: list[str] = field(default_factory=list)
 
     def replica(self, replica: Replica) -> None:
@@ -32,11 +38,17 @@ class Seen:
     def gone(self, replica: Replica) -> None:
         self.states.append(f"{replica.name} gone")
 
-    def line(self, replica: str, text: str) -> None:
-        self.lines.append(f"{replica} {text}")
+    def lines(self, replica: str, texts: Sequence[str]) -> None:
+        self.printed += [f"{replica} {text}" for text in texts]
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def progress(self, job: str, found: Curves) -> None:
+        self.percents.append((job, found.percent))
+
+    def used(self, replica: str, amounts: Usage) -> None:
+        raise AssertionError(f"nobody asked what {replica} uses: {amounts}")
 
 
 @dataclass
@@ -115,3 +127,17 @@ async def test_a_job_that_is_deleted_ends_the_following(story: Story) -> None:
 
     with pytest.raises(JobGone):
         await story.clock.run(story.following)
+
+
+async def test_progress_is_shown_and_kept_for_the_end(story: Story) -> None:
+    found = curves.added(None, Said(Report(0.5, None, {"loss": 1.0}), story.clock.now()))
+    assert found is not None
+    annotations = {curves.ANNOTATION: curves.written(found)}
+    await story.clock.settle()
+    await story.client.patch(TFJOBS, "a", "default", {"metadata": {"annotations": annotations}})
+    await story.condition("Succeeded")
+
+    outcome = await story.clock.run(story.following)
+
+    assert ("a", 50.0) == story.seen.percents[-1]
+    assert found == outcome.curves
