@@ -86,6 +86,16 @@ class HttpTransport:
             raise self._unreachable(request, error) from error
         return HttpStream(answer, lambda error: self._unreachable(request, error))
 
+    async def plain(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection of its own to a Unix socket, for what is not HTTP in the end. Raises OSError."""
+        assert self._socket is not None
+        try:
+            return await asyncio.open_unix_connection(self._socket.path())
+        except OSError:
+            if not self._socket.reopened():
+                raise
+            return await asyncio.open_unix_connection(self._socket.path())
+
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()

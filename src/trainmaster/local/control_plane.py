@@ -85,8 +85,9 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         stack.push_async_callback(store.close)
         kubelet = HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
         stack.push_async_callback(kubelet.close)
-        server = ApiServer(store, clock=clock, node=lambda _name: kubelet, judges=[JOBS_AT_THE_DOOR],
-                           account_key=known.account_key, doors={reports.DOOR: lambda *asked: taken.answer(*asked)})
+        server = ApiServer(store, clock=clock, node=lambda _name: kubelet, reach=lambda _name: kubelet.plain(),
+                           judges=[JOBS_AT_THE_DOOR], account_key=known.account_key,
+                           doors={reports.DOOR: lambda *asked: taken.answer(*asked)})
         taken = Reports(client_of(server, Identity("trainmaster-progress", (MASTERS,))), clock)
         await server.start()
         await install(client_of(server, Identity("system:apiserver", (MASTERS,))))

@@ -18,6 +18,7 @@ from aiohttp.http import HttpProcessingError
 
 from trainmaster.cluster.apiserver import bodies, failures, impersonation, websockets
 from trainmaster.cluster.apiserver.auth import ANONYMOUS, Authenticator, Identity, certified
+from trainmaster.cluster.apiserver.connecting import Tunnel, passed_on
 from trainmaster.cluster.apiserver.documents import HEALTH
 from trainmaster.cluster.apiserver.pace import Pace, Patience
 from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
@@ -96,6 +97,11 @@ class _Front:
         headers = _together(incoming.headers.items())
         query = tuple(url.query.items()) if url.raw_query_string else ()
         found = await self._server.handle(Request(incoming.method, path, query, headers, body), who)
+        if isinstance(found, Tunnel):
+            try:
+                return await passed_on(incoming, found)
+            except failures.Failure as failure:
+                return _whole(refusal(failure))
         if isinstance(found, Streaming) and websockets.wanted(headers, found):
             return await websockets.sent(incoming, found, SLOWEST_READER)
         if isinstance(found, Streaming):

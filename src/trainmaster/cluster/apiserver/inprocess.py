@@ -7,9 +7,14 @@ an identity like everybody else and shares no object with the server.
 from collections.abc import AsyncIterator, Mapping
 
 from trainmaster.cluster.apiserver.auth import Identity
-from trainmaster.cluster.apiserver.server import ApiServer
+from trainmaster.cluster.apiserver.connecting import Tunnel
+from trainmaster.cluster.apiserver.failures import bad_request
+from trainmaster.cluster.apiserver.server import ApiServer, refusal
 from trainmaster.cluster.apiserver.streaming import Streaming
 from trainmaster.kube.transport import Request, Response, Stream
+
+# What becomes a connection needs one.
+_NO_CONNECTION = refusal(bad_request("Upgrade request required"))
 
 
 class InProcess:
@@ -23,6 +28,8 @@ class InProcess:
         answer = await self._server.handle(request, self._who)
         if isinstance(answer, Response):
             return answer
+        if isinstance(answer, Tunnel):
+            return _NO_CONNECTION
         try:
             body = b"".join([chunk async for chunk in answer.chunks()])
         finally:
@@ -31,6 +38,8 @@ class InProcess:
 
     async def open(self, request: Request) -> Stream:
         answer = await self._server.handle(request, self._who)
+        if isinstance(answer, Tunnel):
+            return _Whole(_NO_CONNECTION)
         return answer if isinstance(answer, Streaming) else _Whole(answer)
 
     async def close(self) -> None:

@@ -187,10 +187,13 @@ def _node_rules(node: Object, old: Object | None) -> Iterator[Cause]:
 
 
 _POD_PARTS = (
+    Subresource("attach", "PodAttachOptions", ("create", "get")),
     Subresource("binding", "Binding", ("create",)),
     Subresource("ephemeralcontainers", "Pod", ("get", "patch", "update")),
     Subresource("eviction", "Eviction", ("create",), "policy", "v1"),
+    Subresource("exec", "PodExecOptions", ("create", "get")),
     Subresource("log", "Pod", ("get",)),
+    Subresource("portforward", "PodPortForwardOptions", ("create", "get")),
 )
 _POD_FIELDS = (
     "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",

@@ -19,7 +19,7 @@ _OPTIONS = ("follow", "previous", "sinceSeconds", "sinceTime", "timestamps", "ta
 async def log(pod: Object, query: Query, node: Callable[[str], Transport] | None) -> Streaming:
     """The log of a container, straight from the node that runs it. Raises Failure 400, 404 or 503."""
     meta, spec = pod["metadata"], pod.get("spec") or {}
-    container = _container(pod, query.text("container"))
+    container = container_of(pod, query.text("container"))
     if not spec.get("nodeName"):
         raise failures.bad_request(f"pod {meta['name']} does not have a host assigned")
     if node is None:
@@ -35,7 +35,8 @@ async def log(pod: Object, query: Query, node: Callable[[str], Transport] | None
     return Streaming(200, {"Content-Type": "text/plain"}, _passed_on(stream), stream.close)
 
 
-def _container(pod: Object, wanted: str) -> str:
+def container_of(pod: Object, wanted: str) -> str:
+    """The container that is meant. Raises Failure 400."""
     spec, name = pod.get("spec") or {}, pod["metadata"]["name"]
     found = [str(each.get("name")) for field in ("containers", "initContainers", "ephemeralContainers")
              for each in spec.get(field) or ()]

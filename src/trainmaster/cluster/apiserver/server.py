@@ -21,6 +21,7 @@ from trainmaster.cluster.apiserver import (
     bodies,
     bootstrap,
     builtin,
+    connecting,
     failures,
     forms,
     impersonation,
@@ -50,7 +51,7 @@ from trainmaster.cluster.apiserver.evicting import Evictions
 from trainmaster.cluster.apiserver.forms import Listing
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
-from trainmaster.cluster.apiserver.matching import CREATE, DELETE, UPDATE, Judge
+from trainmaster.cluster.apiserver.matching import CONNECT, CREATE, DELETE, UPDATE, Judge
 from trainmaster.cluster.apiserver.options import Options, delete_options, write_options
 from trainmaster.cluster.apiserver.patching import Patch
 from trainmaster.cluster.apiserver.rbac import Attributes
@@ -67,7 +68,7 @@ from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
 
 log = logger("apiserver")
-Answer = Response | Streaming
+Answer = Response | Streaming | connecting.Tunnel
 Door = Callable[[Request, Identity], Awaitable[Response]]
 _ISSUER = ((".well-known", "openid-configuration"), ("openid", "v1", "jwks"))
 # Health is for everybody, whoever asks and whatever the roles say: a probe has no token.
@@ -140,10 +141,12 @@ class ApiServer:
     """The server without a socket. `start` before the first request, `close` after the last."""
 
     def __init__(self, store: Store, *, clock: Clock, version: Version | None = None,
-                 node: Callable[[str], Transport] | None = None, most_requests: int = traffic.MOST,
-                 judges: Sequence[tuple[Object, Judge]] = (), doors: Mapping[str, Door] | None = None,
+                 node: Callable[[str], Transport] | None = None, reach: connecting.Reach | None = None,
+                 most_requests: int = traffic.MOST, judges: Sequence[tuple[Object, Judge]] = (),
+                 doors: Mapping[str, Door] | None = None,
                  account_key: ec.EllipticCurvePrivateKey | None = None) -> None:
-        """`node` gives the way to a node by its name; the transport stays its owner's to close.
+        """`node` gives the way to a node by its name; the transport stays its owner's to close. `reach` opens a plain
+        connection to a node.
 
         `judges` are webhooks that need no call: a ValidatingWebhookConfiguration, and the function behind it. `doors`
         answer paths that begin with their name, and see for themselves to who may do what.
@@ -152,6 +155,7 @@ class ApiServer:
         self._clock = clock
         self._node = node
         self._doors = dict(doors or {})
+        self._reach = reach
         self._catalog = Catalog()
         self._admission = Admission(store, self._catalog)
         self._rbac = Rbac(store)
@@ -407,6 +411,8 @@ class ApiServer:
             case "log":
                 pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
                 return await logs.log(pod, call.query, self._node)
+            case "exec" | "attach" | "portforward":
+                return await self._connected(call)
             case "token":
                 asked = parts.token_request(call.attachment() if call.request.body.strip() else {})
                 return _json(201, self.accounts.request(place.namespace, place.name, asked))
@@ -421,6 +427,22 @@ class ApiServer:
                 return await self._shielded(self._evict(call))
             case _:
                 return await self._shielded(self._write_part(call))
+
+    async def _connected(self, call: Call) -> Answer:
+        """A way to the pod, if webhooks have nothing against it."""
+        place = call.place
+        pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
+        kind, options = connecting.options(place.subresource, call.query)
+        if "upgrade" not in call.request.headers.get("connection", "").lower():
+            raise failures.bad_request("Upgrade request required")
+        way = connecting.tunnel(pod, place.subresource, call.query, self._reach)
+        review = self._chain.review(call.kind, call.asked(CONNECT, kind=kind))
+        if review is not None:
+            shown = {"kind": kind.kind, "apiVersion": kind.api_version, **options}
+            await review.validated(await review.mutated(shown, None, lambda _thing: None), None)
+        log.info("connected", what=f"pods/{place.subresource}", namespace=place.namespace, pod=place.name,
+                 user=call.who.user)
+        return way
 
     async def _write_part(self, call: Call) -> Answer:
         place, form = call.place, call.form

@@ -92,7 +92,8 @@ def _command(
             signal.signal(number, signal.SIG_DFL)        # Python ignores them, a command expects them
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.chdir(footing["directory"])
-        os.execvpe(argv[0], list(argv), footing["environment"])  # noqa: S606  no shell is the point
+        environment = footing["environment"] if streams else {"TERM": "xterm", **footing["environment"]}
+        os.execvpe(argv[0], list(argv), environment)  # noqa: S606  no shell is the point
     except OSError as error:
         trouble.send(_why(argv[0], error).encode()[:4096])
     except ValueError as error:                          # a NUL or "=" where none may be

@@ -23,7 +23,7 @@ from trainmaster.cluster.kubelet.records import Failed
 # What is kept of a probe's or hook's output, as the kubelet.
 MOST_KEPT = 10 * 1024
 # After the command's end: for output that somebody it left behind is still about to write.
-_LAST_WORDS = 0.5
+LAST_WORDS = 0.5
 _ANSWER = 10.0
 
 
@@ -116,7 +116,7 @@ async def run_in(
             listening = asyncio.create_task(listen())
             try:
                 code = await running.end()
-                await asyncio.wait([listening], timeout=_LAST_WORDS)
+                await asyncio.wait([listening], timeout=LAST_WORDS)
             finally:
                 listening.cancel()
                 with contextlib.suppress(asyncio.CancelledError):

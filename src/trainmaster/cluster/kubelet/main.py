@@ -23,6 +23,7 @@ from trainmaster.cluster.kubelet.server import Server
 from trainmaster.cluster.kubelet.settings import NodeSettings
 from trainmaster.cluster.kubelet.starting import Starter
 from trainmaster.cluster.kubelet.supplies import Supplies
+from trainmaster.cluster.kubelet.visits import Visits
 from trainmaster.cluster.network.nameserver import Nameserver
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError
@@ -104,7 +105,7 @@ async def _serve(
         group.create_task(register.keep_alive(settings, client, clock))
         await node.started.wait()
         group.create_task(pods.run())
-        group.create_task(Server(pods, clock, drain).run(settings.socket, ready))
+        group.create_task(Server(pods, Visits(pods, node.launcher), clock, drain).run(settings.socket, ready))
 
 
 class _Node:

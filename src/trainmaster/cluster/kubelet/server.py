@@ -1,7 +1,7 @@
-"""The kubelet's own HTTP API, on a Unix socket in the runtime directory: logs, health, drain.
+"""The kubelet's own HTTP API, on a Unix socket in the runtime directory: logs, visits, health, drain.
 
 A Unix socket of mode 0600 in a directory of mode 0700 needs neither port nor token, and nobody off this machine can
-reach it. The API server speaks to it for `pods/log`; `trainmaster down` for `/drain`.
+reach it. The API server speaks to it for `pods/log` and its like; `trainmaster down` for `/drain`.
 """
 
 import asyncio
@@ -16,26 +16,20 @@ from aiohttp import web
 
 from trainmaster.api.meta import moment
 from trainmaster.cluster.kubelet import logs, records
-from trainmaster.cluster.kubelet.containers import init_containers, main_containers
 from trainmaster.cluster.kubelet.filewatch import FileWatch
+from trainmaster.cluster.kubelet.finding import Refused, attempt_of, container_of, pod_of
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.cluster.kubelet.visits import Visits
 from trainmaster.runtime.clock import Clock
-
-
-class Refused(Exception):
-    """A request that cannot be served, with the kubelet's sentence."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Server:
     """Serves what the pods of this node have to show."""
 
-    def __init__(self, pods: Pods, clock: Clock, drain: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, pods: Pods, visits: Visits, clock: Clock, drain: Callable[[], Awaitable[None]]) -> None:
         self._pods = pods
+        self._visits = visits
         self._clock = clock
         self._drain = drain
         self._files = FileWatch()
@@ -46,6 +40,7 @@ class Server:
         application.router.add_get("/healthz", self._healthz)
         application.router.add_post("/drain", self._drained)
         application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
+        self._visits.serve(application.router)
         # Cancellation: a follower that went away must not be waited for until its container speaks again.
         runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
@@ -69,10 +64,12 @@ class Server:
 
     async def _logs(self, request: web.Request) -> web.StreamResponse:
         try:
-            life, container = self._find(request)
+            names = request.match_info
+            life, container = pod_of(self._pods, names["namespace"], names["pod"]), names["container"]
+            container_of(life, container)
             query = request.query
             wanted = wanted_of(dict(query), self._clock.now())
-            number = _attempt(life, container, previous=query.get("previous") in ("true", "1"))
+            number = attempt_of(life, container, previous=query.get("previous") in ("true", "1"))
         except Refused as refused:
             return web.Response(status=refused.code, text=str(refused))
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
@@ -83,16 +80,6 @@ class Server:
                     await response.write(chunk)
                 await response.write_eof()
         return response
-
-    def _find(self, request: web.Request) -> tuple[Life, str]:
-        names = request.match_info
-        life = self._pods.find(names["namespace"], names["pod"])
-        if life is None:
-            raise Refused(404, f'pod "{names["pod"]}" not found')
-        known = [one["name"] for one in init_containers(life.pod) + main_containers(life.pod)]
-        if names["container"] not in known:
-            raise Refused(404, f'container "{names["container"]}" not found in pod "{names["pod"]}"')
-        return life, names["container"]
 
     async def _content(
         self, life: Life, container: str, number: int, wanted: logs.Wanted
@@ -150,23 +137,6 @@ def listen(path: Path) -> socket.socket:
     listener.listen(64)
     listener.setblocking(False)
     return listener
-
-
-def _attempt(life: Life, container: str, *, previous: bool) -> int:
-    """The number of the attempt whose log is meant."""
-    folder, name = life.places.pod / container, life.pod["metadata"]["name"]
-    numbers = sorted(
-        int(entry.name) for entry in (folder.iterdir() if folder.is_dir() else ())
-        if entry.name.isdecimal() and records.read(str(entry), records.SHIM) is not None
-    )
-    if previous:
-        if len(numbers) < 2:
-            raise Refused(400, f'previous terminated container "{container}" in pod "{name}" not found')
-        return numbers[-2]
-    if not numbers:
-        why = life.waiting[container].reason if container in life.waiting else "ContainerCreating"
-        raise Refused(400, f'container "{container}" in pod "{name}" is waiting to start: {why}')
-    return numbers[-1]
 
 
 async def _never() -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from trainmaster.cluster.kubelet.filewatch import FileWatch
+from trainmaster.cluster.kubelet.finding import Refused
 from trainmaster.cluster.kubelet.logs import Wanted, last_words, read, timestamp
 from trainmaster.cluster.kubelet.output import STDERR, STDOUT, Log
-from trainmaster.cluster.kubelet.server import Refused, wanted_of
+from trainmaster.cluster.kubelet.server import wanted_of
 
 SECOND = 1_000_000_000
 NOON = 1893499200 * SECOND

@@ -1,0 +1,123 @@
+"""Looking into containers: exec, attach and port-forward, as the kubelet serves them to the API server.
+
+Who may do so was decided by the API server; here is only the node's socket, which nobody else can open.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from trainmaster.cluster.kubelet import channels, spdy_talk
+from trainmaster.cluster.kubelet.channels import Channels
+from trainmaster.cluster.kubelet.conversation import Command, Partner, converse
+from trainmaster.cluster.kubelet.exec import start_in
+from trainmaster.cluster.kubelet.finding import Refused, container_of, pod_of, running_attempt
+from trainmaster.cluster.kubelet.launcher import Launcher
+from trainmaster.cluster.kubelet.life import Life
+from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.cluster.kubelet.records import Failed
+from trainmaster.cluster.kubelet.spdy_session import PlainWire, Session
+from trainmaster.cluster.kubelet.spdy_talk import SpdyTalk
+from trainmaster.cluster.kubelet.talk import Asked, Gone, Talk, failed
+from trainmaster.runtime.takeover import upgraded
+
+SPDY = "SPDY/3.1"
+VERSION_HEADER = "X-Stream-Protocol-Version"
+
+
+class Visits:
+    """Brings clients to containers."""
+
+    def __init__(self, pods: Pods, launcher: Launcher) -> None:
+        self._pods = pods
+        self._launcher = launcher
+
+    def serve(self, router: web.UrlDispatcher) -> None:
+        for method in ("GET", "POST"):
+            router.add_route(method, "/exec/{namespace}/{pod}/{container}", self._exec)
+
+    async def _exec(self, request: web.Request) -> web.StreamResponse:
+        try:
+            life, container = self._found(request)
+            attempt, shim = running_attempt(life, container)
+            asked, argv = _asked(request), request.query.getall("command", [])
+            if not argv:
+                raise Refused(400, "you must specify the command to run")
+        except Refused as refused:
+            return web.Response(status=refused.code, text=str(refused))
+
+        async def begin() -> tuple[Partner, Callable[[], None]]:
+            running = await start_in(self._launcher, attempt, shim.pidfd, argv, stdin=asked.stdin, tty=asked.tty)
+            return Command(running, argv), running.close
+
+        return await _conversation(request, asked, begin)
+
+    def _found(self, request: web.Request) -> tuple[Life, str]:
+        names = request.match_info
+        life = pod_of(self._pods, names["namespace"], names["pod"])
+        container_of(life, names["container"])
+        return life, names["container"]
+
+
+def _asked(request: web.Request) -> Asked:
+    """The streams that a request names in the kubelet's words. Raises Refused."""
+    flags = [request.query.get(name, "") in {"1", "true"} for name in ("input", "output", "error", "tty")]
+    if not any(flags[:3]):
+        raise Refused(400, "you must specify at least 1 of stdin, stdout, stderr")
+    return Asked(*flags)
+
+
+async def _conversation(
+    request: web.Request, asked: Asked, begin: Callable[[], Awaitable[tuple[Partner, Callable[[], None]]]]
+) -> web.StreamResponse:
+    """Upgrade the connection, begin, and talk to the end. What `begin` cannot do is told on the new connection."""
+    try:
+        response, talk = await _upgraded(request, asked)
+    except Refused as refused:
+        return web.Response(status=refused.code, text=str(refused))
+    except (Gone, ConnectionError):
+        return web.Response(status=400)
+    try:
+        partner, leave = await begin()
+    except (Failed, OSError) as problem:
+        with contextlib.suppress(ConnectionError):
+            await talk.end(failed(f"error executing command in container: {problem}"))
+        return response
+    try:
+        await converse(talk, partner, asked)
+    finally:
+        leave()
+    return response
+
+
+async def _upgraded(request: web.Request, asked: Asked) -> tuple[web.StreamResponse, Talk]:
+    """Raises Refused before, Gone or ConnectionError after the upgrade."""
+    upgrade = request.headers.get("Upgrade", "")
+    if upgrade.lower() == "websocket":
+        socket = channels.upgrade(channels.PROTOCOLS)
+        await socket.prepare(request)
+        return socket, Channels(socket)
+    if upgrade.upper() != SPDY:
+        raise Refused(400, "Upgrade request required")
+    protocol = negotiated(request, spdy_talk.PROTOCOLS)
+    reader, writer = upgraded(request, {"Connection": "Upgrade", "Upgrade": SPDY, VERSION_HEADER: protocol})
+    talk = SpdyTalk(Session(PlainWire(reader, writer)), protocol)
+    try:
+        await talk.opened(asked.streams)
+    except ConnectionError:
+        writer.close()
+        raise
+    return web.Response(), talk
+
+
+def negotiated(request: web.Request, known: tuple[str, ...]) -> str:
+    """The first version that the client offers and we know; without an offer the oldest. Raises Refused."""
+    offered = [
+        version.strip() for header in request.headers.getall(VERSION_HEADER, []) for version in header.split(",")
+    ]
+    found = next((version for version in offered if version in known), "")
+    if offered and not found:
+        raise Refused(403, f"unable to upgrade: unable to negotiate protocol: client supports [{' '.join(offered)}], "
+                           f"server accepts [{' '.join(known)}]")
+    return found or known[-1]

@@ -1,0 +1,52 @@
+"""A connection that stops being HTTP: taken over from aiohttp after an upgrade, as plain reader and writer.
+
+aiohttp knows one upgrade, WebSocket, and would read anything else as the next request. Both ends of an upgrade are
+silent until the 101 is sent, so that is the moment at which the transport gets another protocol. When the connection is
+lost, aiohttp is told too, so that it forgets it.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+
+from aiohttp import web
+
+PIECE = 1 << 16
+
+
+class _Protocol(asyncio.StreamReaderProtocol):
+    def __init__(self, reader: asyncio.StreamReader, before: asyncio.BaseProtocol) -> None:
+        super().__init__(reader)
+        self._before = before
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._before.connection_lost(exc)
+
+
+def upgraded(request: web.BaseRequest, headers: Mapping[str, str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Answer 101 with these headers and take the connection over. Raises ConnectionResetError if it is gone.
+
+    aiohttp cancels the request's handler when the connection is lost.
+    """
+    transport = request.transport
+    if transport is None or transport.is_closing():
+        raise ConnectionResetError("the client has gone")
+    reader = asyncio.StreamReader(limit=PIECE)
+    protocol = _Protocol(reader, transport.get_protocol())
+    transport.set_protocol(protocol)
+    protocol.connection_made(transport)
+    writer = asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())
+    lines = [b"HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}".encode() for name, value in headers.items())]
+    writer.write(b"\r\n".join(lines) + b"\r\n\r\n")
+    return reader, writer
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass everything on, no faster than it is taken; then say that there is no more."""
+    with suppress(ConnectionError):
+        while data := await reader.read(PIECE):
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
