@@ -13,12 +13,25 @@ COMMANDS = {
     "down": ("trainmaster.cli.down", "Stop the embedded cluster, pods first."),
     "status": ("trainmaster.cli.status", "What is up, what runs, what waits."),
     "run": ("trainmaster.cli.run", "Run manifests and follow the job to its end."),
+    "apply": ("trainmaster.cli.apply", "Create or change what files describe."),
+    "get": ("trainmaster.cli.get", "List jobs of all kinds, with the reason; or objects of any kind."),
+    "describe": ("trainmaster.cli.describe", "All that is known about a job."),
+    "logs": ("trainmaster.cli.logs", "What the replicas of a job print, merged."),
+    "events": ("trainmaster.cli.events", "What happened to a job."),
+    "wait": ("trainmaster.cli.wait", "Wait until a job is so far, or cannot be any more."),
+    "top": ("trainmaster.cli.top", "What replicas and nodes use of CPU and memory."),
+    "scale": ("trainmaster.cli.scale", "Change how many replicas a job has."),
+    "suspend": ("trainmaster.cli.suspend", "Take the pods of a job away until it is resumed."),
+    "resume": ("trainmaster.cli.resume", "Let a suspended job go on."),
+    "restart": ("trainmaster.cli.restart", "Run a job from the beginning."),
+    "delete": ("trainmaster.cli.delete", "Delete jobs with their pods, or objects of any kind."),
     "validate": ("trainmaster.cli.validate", "What is wrong with a manifest, without a cluster."),
     "explain": ("trainmaster.cli.explain", "Why a job waits, or why it failed."),
     "crds": ("trainmaster.cli.crds", "Print the custom resource definitions."),
     "images": ("trainmaster.cli.images", "What image names mean on this machine."),
     "doctor": ("trainmaster.cli.doctor", "What this machine lacks to run pods, and how to get it."),
     "operator": ("trainmaster.cli.operator", "Run only the operator, against the cluster of a kubeconfig."),
+    "completion": ("trainmaster.cli.completion", "Print the completion script of a shell."),
     "scheduler": ("trainmaster.cli.scheduler", "Run only the gang scheduler, against the cluster of a kubeconfig."),
 }
 
@@ -55,7 +68,8 @@ def cli() -> None:
 
 def main() -> None:
     """The `trainmaster` command. Exit codes: 0 done, 1 the job failed, 2 bad input, 3 no cluster."""
-    if "--debug" in sys.argv[1:]:
+    ours = sys.argv[1:sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    if "--debug" in ours:
         sys.argv.remove("--debug")
         cli(standalone_mode=True)
         return

@@ -1,11 +1,14 @@
-"""What commands have in common towards the person: where words go, exit codes, errors as sentences."""
+"""What commands have in common towards the person: where words go, exit codes, errors as sentences, forms of output."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
 FAILED, BAD_INPUT, NO_CLUSTER, INTERRUPTED = 1, 2, 3, 130
+FORMS = ("table", "wide", "json", "yaml", "name")
 
 
 class Told(click.ClickException):
@@ -30,6 +33,9 @@ def guarded(command: Callable[[], None]) -> None:
         command()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except BrokenPipeError:      # the reader, such as `head`, has what it wanted
+        sys.stderr.close()
+        sys.exit(0)
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
         say(f"error: {where}{problem.strerror or problem}. If this is about the home of the cluster, set "
@@ -39,3 +45,56 @@ def guarded(command: Callable[[], None]) -> None:
         say(f"error: {type(problem).__name__}: {problem}\nThis is a bug in Trainmaster. "
             "Run the command again with --debug to see where it happened.")
         sys.exit(FAILED)
+
+
+@contextmanager
+def told(server: str = "") -> Iterator[None]:
+    """What can go wrong with a cluster and with jobs, as a sentence and an exit code."""
+    from trainmaster.kube.errors import ApiError, Forbidden, NotFound, Unreachable
+    from trainmaster.kube.kubeconfig import KubeconfigError
+    from trainmaster.sdk import errors
+    from trainmaster.sdk.manifests import ManifestError
+
+    try:
+        yield
+    except errors.NoCluster as problem:
+        raise Told(str(problem), NO_CLUSTER) from problem
+    except errors.JobFailed as problem:
+        raise Told("\n  ".join([str(problem), *problem.details]), FAILED) from problem
+    except (errors.TimedOut, errors.JobGone) as problem:
+        raise Told(str(problem), FAILED) from problem
+    except (errors.SdkError, ManifestError, KubeconfigError) as problem:
+        raise Told(str(problem), BAD_INPUT) from problem
+    except Unreachable as problem:
+        raise Told(f"The cluster does not answer: {problem}. Is it up, and is this the right one?", NO_CLUSTER
+                   ) from problem
+    except NotFound as problem:
+        raise Told(f"{problem}.", BAD_INPUT) from problem
+    except Forbidden as problem:
+        raise Told(f"{server or 'The cluster'} does not allow it: {problem}", FAILED) from problem
+    except ApiError as problem:
+        raise Told(f"{server or 'The cluster'} refuses: {problem}", FAILED) from problem
+
+
+def printed(value: Any, form: str) -> None:
+    """JSON or YAML, for programs."""
+    if form == "json":
+        import orjson
+
+        click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+        return
+    import yaml
+
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    click.echo(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def listed(things: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Several objects as one, as kubectl has it."""
+    return {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": list(things)}
+
+
+def called(resource: Any, name: str) -> str:
+    """tfjob.kubeflow.org/mnist, pod/mnist-worker-0: what `-o name` prints, and commands take."""
+    group = f".{resource.group}" if resource.group else ""
+    return f"{resource.kind.lower()}{group}/{name}"

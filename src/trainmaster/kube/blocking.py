@@ -91,6 +91,7 @@ class BlockingTransport:
         verify: bool = True,
         server_name: str = "",
         credential: "Callable[[Credential | None], Credential] | None" = None,
+        patience: float = READ,
     ) -> None:
         parts = urlsplit(server)
         self._server = server.rstrip("/")
@@ -105,6 +106,7 @@ class BlockingTransport:
         self._current: Credential | None = None
         self._kept: _Connection | None = None
         self._alone = threading.Lock()
+        self._patience = patience
 
     async def send(self, request: Request) -> Response:
         with self._alone:
@@ -157,7 +159,7 @@ class BlockingTransport:
         return BlockingStream(connection, answer, lambda error: self._unreachable(request, error))
 
     def _connection(self) -> "_Connection":
-        return _Connection(self._address, self._tls, self._server_name)
+        return _Connection(self._address, self._tls, self._server_name, self._patience)
 
     def _headers(self, request: Request) -> dict[str, str]:
         headers = dict(request.headers)
@@ -221,12 +223,14 @@ class BlockingStream:
 class _Connection(http.client.HTTPConnection):
     """To one address; the name that the certificate must have may be another."""
 
-    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None, server_name: str) -> None:
-        super().__init__(address[0], address[1], timeout=CONNECT)
+    def __init__(
+        self, address: tuple[str, int], tls: ssl.SSLContext | None, server_name: str, patience: float
+    ) -> None:
+        super().__init__(address[0], address[1], timeout=patience)
         self._tls, self._server_name = tls, server_name
 
     def connect(self) -> None:
-        made = socket.create_connection((self.host, self.port), CONNECT)
+        made = socket.create_connection((self.host, self.port), min(CONNECT, self.timeout or CONNECT))
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in KEEPALIVE:
@@ -237,7 +241,7 @@ class _Connection(http.client.HTTPConnection):
         except BaseException:
             made.close()
             raise
-        self.sock.settimeout(READ)
+        self.sock.settimeout(self.timeout)
 
     def asked(self, prefix: str, request: Request, headers: Mapping[str, str]) -> http.client.HTTPResponse:
         target = prefix + quote(request.path, safe="/:@!$&'()*+,;=~")

@@ -114,9 +114,9 @@ def transport(access: Access, *, timeouts: "Timeouts | None" = None) -> Transpor
     return plain if access.plugin is None else PluginTransport(Credentials(access.plugin), connect)
 
 
-def blocking(access: Access) -> "BlockingTransport":
-    """The same for programs without an event loop."""
-    from trainmaster.kube.blocking import BlockingTransport, from_program
+def blocking(access: Access, *, patience: float | None = None) -> "BlockingTransport":
+    """The same for programs without an event loop; `patience` is for an answer, in seconds."""
+    from trainmaster.kube.blocking import READ, BlockingTransport, from_program
 
     credential = None
     if (plugin := access.plugin) is not None:
@@ -129,6 +129,7 @@ def blocking(access: Access) -> "BlockingTransport":
         return BlockingTransport(
             access.server, token=access.token, token_file=access.token_file, ca=access.ca,
             client_cert=_identity(access), verify=access.verify, server_name=access.server_name, credential=credential,
+            patience=patience or READ,
         )
     except ValueError as error:
         raise KubeconfigError(f"context {access.context!r}: {error}") from error

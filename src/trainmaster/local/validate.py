@@ -27,6 +27,7 @@ from trainmaster.cluster.store import Store
 from trainmaster.kube.client import Client
 from trainmaster.kube.transport import Request
 from trainmaster.runtime.clock import RealClock
+from trainmaster.sdk.doubts import as_pod
 
 NAMESPACE = "default"
 MOST_LOOKS = 20
@@ -118,7 +119,7 @@ class Validator:
                 continue
             where = f"spec.{kind.replica_field}[{role}].template."
             found += [Finding(where + each.field, each.what, each.remedy)
-                      for each in await self._asked(PODS, _as_pod(template)) if each.field]
+                      for each in await self._asked(PODS, as_pod(template)) if each.field]
         return found
 
     def _no_such_kind(self, api_version: str, kind: str) -> Finding:
@@ -162,14 +163,6 @@ def _served() -> Iterator[_Served]:
     yield from (_Served(kind.resource) for kind in KINDS)
     for kinds in builtin.served().values():
         yield from (_Served(each.resource) for each in kinds if "create" in each.verbs)
-
-
-def _as_pod(template: Object) -> Object:
-    """The pod that a template becomes; its name and what the operator writes over are not judged."""
-    meta = template.get("metadata")
-    kept = {name: value for name, value in meta.items() if name != "name"} if isinstance(meta, dict) else {}
-    spec = {**template["spec"], "restartPolicy": "Never"}
-    return {**template, "apiVersion": "v1", "kind": "Pod", "metadata": {**kept, "name": "template"}, "spec": spec}
 
 
 def _told(status: Object) -> Iterator[Finding]:

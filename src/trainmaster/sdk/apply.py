@@ -83,9 +83,10 @@ async def _apply(session: Session, manifest: Manifest, resource: Resource, names
     except NotFound as problem:
         raise ManifestError(f"{manifest.source}: {problem}. Create the namespace first, or choose another with -n."
                             ) from problem
-    except Invalid as problem:
-        raise Refused(f"{manifest.source}: {problem}", manifest) from problem
     except ApiError as problem:
+        # A field that a schema does not have is 500 in a server-side apply, also with Kubernetes' own server.
+        if isinstance(problem, Invalid) or problem.code == 500:
+            raise Refused(f"{manifest.source}: {problem}", manifest) from problem
         raise ManifestError(f"{manifest.source}: {problem}") from problem
     if before is None:
         return Applied(resource, after, "created")

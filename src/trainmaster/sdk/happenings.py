@@ -41,10 +41,12 @@ def happening(event: Object) -> Happening:
 
 
 def _concerns(event: Object, job: Job, ours: set[str]) -> bool:
-    """By UID, or, for pods that are gone and for the group, by the names that only this job gives."""
-    about = event.get("involvedObject") or {}
+    """By UID; or, for pods that are gone and for the group, by names that only this job gives, since it was made."""
+    about, time = event.get("involvedObject") or {}, _latest(event)
     if about.get("uid") in ours:
         return True
+    if time is not None and job.created is not None and time < job.created:
+        return False
     kind, name = str(about.get("kind", "")), str(about.get("name", ""))
     if kind == "PodGroup":
         return name == job.name

@@ -83,7 +83,7 @@ def sources(pods: Sequence[Object], wanted: Wanted) -> list[Source]:
         several = len(pod.get("spec", {}).get("containers") or ()) > 1
         found += [Source(f"{replica.name}/{attempt.container}" if several else replica.name, attempt)
                   for attempt in attempts if wanted.container in ("", attempt.container)]
-    return sorted(found, key=lambda each: _order(each.name))
+    return sorted(found, key=lambda each: by_name(each.name))
 
 
 def _is_meant(name: str, pod: str, asked: str) -> bool:
@@ -95,7 +95,7 @@ def _all_of(pod: Object) -> list[Attempt]:
             for each in pod.get("status", {}).get("containerStatuses") or ()]
 
 
-def _order(name: str) -> tuple[str, int, str]:
+def by_name(name: str) -> tuple[str, int, str]:
     """worker-2 before worker-10."""
     plain, _, container = name.partition("/")
     role, _, index = plain.rpartition("-")
@@ -116,7 +116,7 @@ async def printed(session: Session, job: Job, wanted: Wanted) -> AsyncGenerator[
 
 
 def _no_replica(job: Job, asked: str, pods: Sequence[Object]) -> str:
-    names = sorted((replica_of(pod).name for pod in pods), key=_order)
+    names = sorted((replica_of(pod).name for pod in pods), key=by_name)
     some = ", ".join(names[:8]) + (" and more" if len(names) > 8 else "")
     there = f"There {'are' if len(names) > 1 else 'is'} {some}." if names else "It has no pods now."
     return f"{job.kind} {job.namespace}/{job.name} has no replica '{asked}'. {there}"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from kubernetes import client as other
 from trainmaster import AsyncClient, Client, Job, JobFailed, JobGone, NoJob, TimedOut
 from trainmaster.api import groups
 from trainmaster.api.core import PODS
-from trainmaster.api.meta import Object, Resource, uid_of
+from trainmaster.api.meta import Object, Resource, timestamp, uid_of
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.kube.client import Client as KubeClient
@@ -296,10 +297,13 @@ async def test_following_goes_on_after_a_restart_of_the_server_and_of_the_replic
 async def test_events_are_those_of_the_job_and_of_what_it_made(stage: Stage) -> None:
     job = await stage.sdk.submit(JOB)
 
-    async def event(number: int, kind: str, name: str, uid: str = "") -> None:
+    assert job.created is not None
+    made = job.created
+
+    async def event(number: int, kind: str, name: str, uid: str = "", seconds: int = 9) -> None:
         await stage.kube.create(Resource("", "v1", "events", "Event"), {
             "metadata": {"name": f"e{number}", "namespace": "default"}, "type": "Normal", "reason": f"R{number}",
-            "message": "m", "lastTimestamp": f"2026-01-01T00:00:0{9 - number}Z",
+            "message": "m", "lastTimestamp": timestamp(made + timedelta(seconds=seconds - number)),
             "involvedObject": {"kind": kind, "name": name, "namespace": "default", "uid": uid}})
 
     await event(1, "TFJob", "mnist", job.uid)
@@ -308,6 +312,7 @@ async def test_events_are_those_of_the_job_and_of_what_it_made(stage: Stage) -> 
     await event(4, "Pod", "mnist-worker-1-extra")
     await event(5, "PodGroup", "mnist")
     await event(6, "Pod", "other-worker-0")
+    await event(7, "Pod", "mnist-worker-1", seconds=0)      # of an earlier job of that name
 
     assert ["R5", "R3", "R1"] == [each.reason for each in await stage.sdk.events("mnist")]
 

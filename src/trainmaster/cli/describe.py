@@ -1,0 +1,109 @@
+"""`trainmaster describe JOB`: all that is known about one job, for people."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli import cluster
+from trainmaster.cli.output import printed
+from trainmaster.cli.tables import Table, ago, span
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.client import Client
+    from trainmaster.sdk.jobs import Job
+
+MOST_EVENTS = 20
+
+
+@click.command(epilog="Example: trainmaster describe mnist")
+@cluster.job_argument
+@cluster.output
+@cluster.options
+def command(asked: cluster.Asked, job: str, form: str) -> None:
+    """Show a job: replicas, conditions, what failed first, why it waits, and what happened to it."""
+    with asked.client() as client:
+        found = client.get(job)
+        if form in ("json", "yaml"):
+            printed(found.object, form)
+        elif form == "name":
+            click.echo(f"{found.kind.lower()}/{found.name}")
+        else:
+            show(client, found)
+
+
+def show(client: "Client", job: "Job") -> None:
+    told = client.explain(job)
+    click.echo(f"{job.kind} {job.namespace}/{job.name}")
+    for title, text in _facts(job, f"{told.state}: {told.why}" if told.why else told.state):
+        click.echo(f"  {title:<10} {text}")
+    if told.more:
+        click.echo("\nWhy")
+        for line in told.more:
+            click.echo(f"  {line}")
+    _replicas(client, job)
+    _conditions(job)
+    _events(client, job)
+
+
+def _facts(job: "Job", state: str) -> "list[tuple[str, str]]":
+    policy = (job.object.get("spec") or {}).get("runPolicy") or {}
+    scheduling = policy.get("schedulingPolicy") or {}
+    facts = [("State", state)]
+    if job.created:
+        facts.append(("Created", f"{job.created:%Y-%m-%d %H:%M:%S} UTC, {ago(job.created)} ago"))
+    if job.started and job.ended:
+        facts.append(("Took", span((job.ended - job.started).total_seconds())))
+    elif job.started:
+        facts.append(("Runs for", ago(job.started)))
+    facts += [(title, str(value)) for title, value in (
+        ("Queue", scheduling.get("queue")), ("Priority", scheduling.get("priorityClass")),
+        ("Deadline", f"{policy['activeDeadlineSeconds']} s" if policy.get("activeDeadlineSeconds") else ""),
+        ("Back-off", f"fails at {policy['backoffLimit']} restarts" if policy.get("backoffLimit") is not None else ""),
+        ("Clean-up", f"pods: {policy.get('cleanPodPolicy') or 'None'}"),
+    ) if value]
+    return facts
+
+
+def _replicas(client: "Client", job: "Job") -> None:
+    from trainmaster.api.core import PODS
+    from trainmaster.api.meta import metadata, moment
+    from trainmaster.kube.blocking import done
+    from trainmaster.sdk.logs import by_name
+    from trainmaster.sdk.replicas import replica_of
+
+    pods = done(client.session.client.list(PODS, job.namespace, labels=job.pods)).items
+    click.echo("\nReplicas")
+    if not pods:
+        click.echo("  none now; asked for: " + ", ".join(f"{role.replicas} {role.name}" for role in job.roles()))
+        return
+    rows = []
+    for pod in pods:
+        replica, made = replica_of(pod), metadata(pod).get("creationTimestamp")
+        rows.append((replica.name, replica.state, replica.restarts, (pod.get("spec") or {}).get("nodeName", ""),
+                     ago(moment(made)) if made else "", replica.why))
+    Table(("NAME", "STATE", "RESTARTS", "NODE", "AGE", "WHY"), indent="  ").show(
+        sorted(rows, key=lambda row: by_name(str(row[0]))))
+
+
+def _conditions(job: "Job") -> None:
+    from trainmaster.api.meta import moment
+
+    rows = []
+    for kind, each in job.conditions():
+        since = each.get("lastTransitionTime")
+        rows.append((kind, each.get("status", ""), ago(moment(since)) if since else "", each.get("reason", ""),
+                     each.get("message", "")))
+    if rows:
+        click.echo("\nConditions")
+        Table(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), indent="  ").show(rows)
+
+
+def _events(client: "Client", job: "Job") -> None:
+    from trainmaster.cli.events import TITLES, row
+
+    found = client.events(job)
+    click.echo("\nEvents" if found else "\nEvents\n  none")
+    if len(found) > MOST_EVENTS:
+        click.echo(f"  the last {MOST_EVENTS} of {len(found)}; `trainmaster events {job.name}` has all")
+    if found:
+        Table(TITLES, indent="  ").show([row(each) for each in found[-MOST_EVENTS:]])

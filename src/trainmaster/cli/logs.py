@@ -1,0 +1,125 @@
+"""`trainmaster logs JOB`: what all replicas print, as one stream."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli import cluster
+from trainmaster.cli.output import say, told
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.client import Client
+    from trainmaster.sdk.jobs import Job
+    from trainmaster.sdk.logs import Batch, Wanted
+
+COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
+ONE = re.compile(r".*-\d+")
+
+
+@click.command(epilog="Example: trainmaster logs -f mnist")
+@cluster.job_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
+@click.option("--replica", default="", metavar="NAME", help="Only this replica, as worker-0, or this role, as worker.",
+              shell_complete=cluster.completes("replicas"))
+@click.option("-c", "--container", default="", metavar="NAME", help="Only this container.")
+@click.option("--tail", type=click.IntRange(0), help="The last so many lines of each replica.")
+@click.option("--since", metavar="SPAN", help="Not older than this, as 10m.")
+@click.option("-p", "--previous", is_flag=True, help="Of the life of each container before this one.")
+@click.option("--timestamps", is_flag=True, help="With the time of each line.")
+@click.option("--prefix/--no-prefix", default=None, help="The replica before each line. Default: unless one is named.")
+@cluster.options
+def command(asked: cluster.Asked, job: str, follow: bool, replica: str, container: str, tail: int | None,
+            since: str | None, previous: bool, timestamps: bool, prefix: bool | None) -> None:
+    """Print what the replicas of a job print, merged in the order of time."""
+    from trainmaster.sdk.logs import Wanted
+
+    span = cluster.seconds(since, "--since") if since else None
+    with asked.client() as client:
+        found, replica = meant(client, job, replica)
+        wanted = Wanted(replica, container, tail, span, previous)
+        if prefix is None:
+            prefix = not ONE.fullmatch(replica)
+        writer = Writer(prefix, timestamps)
+        if follow:
+            _follow(client, found, wanted, writer)
+        else:
+            for batch in client.log_batches(found, wanted):
+                writer.write(batch)
+        if not writer.wrote and not follow:
+            say(f"Nothing was printed{' that is wanted' if tail == 0 or span or container else ''} by {found.kind} "
+                f"{found.name}, which is {found.state.lower()}.")
+
+
+def meant(client: "Client", job: str, replica: str) -> "tuple[Job, str]":
+    """The job; or, if there is none of that name but a pod, its job and that replica."""
+    from trainmaster.api.core import PODS
+    from trainmaster.api.meta import labels_of
+    from trainmaster.kube.blocking import done
+    from trainmaster.kube.errors import ApiError
+    from trainmaster.sdk.errors import NoJob
+    from trainmaster.sdk.replicas import JOB_NAME
+
+    try:
+        return client.get(job.removeprefix("pod/")), replica
+    except NoJob:
+        try:
+            pod = done(client.session.client.get(PODS, job.removeprefix("pod/"), client.session.namespace))
+            return client.get(labels_of(pod)[JOB_NAME]), job.removeprefix("pod/")
+        except (ApiError, KeyError):
+            pass
+        raise
+
+
+class Writer:
+    """Writes lines with the replica before each; a batch at a time, since there may be many."""
+
+    def __init__(self, prefix: bool, timestamps: bool) -> None:
+        self._prefix, self._timestamps = prefix, timestamps
+        self._coloured = sys.stdout.isatty()
+        self._prefixes: dict[str, str] = {}
+        self.wrote = False
+
+    def write(self, batch: "Batch") -> None:
+        name, lines = batch
+        before = self._before(name) if self._prefix else ""
+        self.wrote = True
+        sys.stdout.write("".join(self._written(before, lines)))
+        sys.stdout.flush()
+
+    def _written(self, before: str, lines: "Iterable[tuple[str, str]]") -> Iterator[str]:
+        if self._timestamps:
+            return (f"{before}{time} {text}\n" for time, text in lines)
+        return (f"{before}{text}\n" for _, text in lines)
+
+    def _before(self, name: str) -> str:
+        if name not in self._prefixes:
+            plain = f"[{name}] "
+            colour = COLOURS[len(self._prefixes) % len(COLOURS)]
+            self._prefixes[name] = click.style(plain, colour) if self._coloured else plain
+        return self._prefixes[name]
+
+
+def _follow(client: "Client", job: "Job", wanted: "Wanted", writer: Writer) -> None:
+    """Several logs at once need a loop."""
+    import asyncio
+    from contextlib import aclosing
+
+    from trainmaster.kube import kubeconfig
+    from trainmaster.sdk.client import AsyncClient
+
+    assert client.cluster is not None
+    transport = kubeconfig.transport(client.cluster.access)
+
+    async def follow() -> None:
+        async with (
+            AsyncClient(transport=transport, namespace=job.namespace) as following,
+            aclosing(following.log_batches(job, wanted, follow=True)) as batches,
+        ):
+            async for batch in batches:
+                writer.write(batch)
+
+    with told():
+        asyncio.run(follow())

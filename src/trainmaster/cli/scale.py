@@ -1,0 +1,32 @@
+"""`trainmaster scale JOB`: more or fewer replicas."""
+
+import click
+
+from trainmaster.cli import cluster
+from trainmaster.cli.output import BAD_INPUT, Told, called
+
+
+@click.command(epilog="Example: trainmaster scale mnist --replicas worker=4")
+@cluster.job_argument
+@click.option("--replicas", multiple=True, required=True, metavar="[ROLE=]N", help="How many, of which role.")
+@cluster.options
+def command(asked: cluster.Asked, job: str, replicas: tuple[str, ...]) -> None:
+    """Change how many replicas a job has. Frameworks that are not elastic take notice at their next start only."""
+    wanted = parsed(replicas)
+    with asked.client(changes=True) as client:
+        found = client.scale(job, wanted)
+        numbers = ", ".join(f"{role.name}={role.replicas}" for role in found.roles())
+        click.echo(f"{called(found.resource, found.name)} scaled: {numbers}")
+
+
+def parsed(replicas: tuple[str, ...]) -> int | dict[str, int]:
+    """4, or worker=4 ps=2. Raises Told."""
+    wanted: dict[str, int] = {}
+    for text in replicas:
+        role, equals, number = text.rpartition("=")
+        if not number.isdigit() or (equals and not role):
+            raise Told(f"--replicas {text}: write ROLE=NUMBER, such as worker=4.", BAD_INPUT)
+        wanted[role] = int(number)
+    if "" in wanted and len(wanted) > 1:
+        raise Told("--replicas: name the role of each number, such as worker=4.", BAD_INPUT)
+    return wanted.get("", wanted)

@@ -1,0 +1,276 @@
+"""Commands on a real API server: what they print, what they change, what they say when they cannot."""
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from tests.unit.cli.conftest import JOB, Shell
+
+from trainmaster.cli.main import cli
+from trainmaster.kube.blocking import done
+
+
+def lines(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_apply_says_what_became_of_each_and_where(shell: Shell) -> None:
+    path = shell.file()
+    first, again = shell.run("apply", "-f", path), shell.run("apply", path)
+
+    assert "tfjob.kubeflow.org/mnist created\n" == first.stdout
+    assert first.stderr.startswith("on the embedded cluster (https://127.0.0.1:")
+    assert "tfjob.kubeflow.org/mnist unchanged\n" == again.stdout
+    assert "tfjob.kubeflow.org/mnist configured\n" == shell.says(
+        "apply", "-f", "-", text=JOB.replace("replicas: 2", "replicas: 3"))
+
+
+def test_apply_takes_files_and_folders_in_any_form(shell: Shell, tmp_path: Path) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    (tmp_path / "a.json").write_text(json.dumps(config))
+    (tmp_path / "b.yaml").write_text(JOB)
+    found = json.loads(shell.says("apply", "-f", str(tmp_path), "-o", "json"))
+
+    assert ["ConfigMap", "TFJob"] == [each["kind"] for each in found["items"]]
+    assert "configmap/c\ntfjob.kubeflow.org/mnist\n" == shell.says("apply", "-f", str(tmp_path), "-o", "name")
+
+
+def test_a_dry_run_prints_all_that_would_be_made_and_makes_nothing(shell: Shell) -> None:
+    shown = list(yaml.safe_load_all(shell.says("apply", "-f", shell.file(), "--dry-run")))
+
+    assert [("TFJob", "mnist"), ("Service", "mnist-ps-0"), ("Pod", "mnist-ps-0")] == [
+        (each["kind"], each["metadata"]["name"]) for each in shown if "worker" not in each["metadata"]["name"]]
+    assert "TF_CONFIG" in json.dumps(shown[-1])
+    assert [] == shell.client.list()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        pytest.param(JOB.replace("- name: tensorflow", "- name: main"), "line 11: .*Name the container that trains",
+                     id="a rule of jobs, with the line and the remedy"),
+        pytest.param(JOB.replace("image: x", "image: x\n            imagePulPolicy: Always"),
+                     "line 14: .*Did you mean 'imagePullPolicy'?", id="a field of the template that the job lets pass"),
+        pytest.param(JOB.replace("spec:\n  tf", "spec:\n  spek: 1\n  tf"), "line 6: .*no field 'spek'",
+                     id="a field that the server refuses"),
+        pytest.param(JOB.replace("kind: TFJob", "kind: TFjob"), "Did you mean 'apiVersion: kubeflow.org/v1'",
+                     id="a kind that is nearly one"),
+        pytest.param("a: [", "line 2", id="what is not YAML"),
+    ],
+)
+def test_apply_refuses_with_file_line_field_and_remedy(shell: Shell, text: str, sentence: str) -> None:
+    path = shell.file(text)
+    shown = shell.run("apply", "-f", path)
+
+    assert 2 == shown.exit_code
+    assert re.search(f"error: {path}.*{sentence.replace('?', '.')}", shown.output, re.DOTALL), shown.output
+    assert [] == shell.client.list()
+
+
+def test_apply_notes_what_the_job_would_wait_for(shell: Shell) -> None:
+    text = JOB.replace("        spec:\n          containers:", """\
+        spec:
+          volumes:
+          - name: data
+            persistentVolumeClaim: {claimName: data}
+          containers:""").replace("spec:\n  tf", "spec:\n  runPolicy: {schedulingPolicy: {queue: fast}}\n  tf")
+    path = shell.file(text)
+    shown = shell.run("apply", "-f", path)
+
+    assert (0, "tfjob.kubeflow.org/mnist created\n") == (shown.exit_code, shown.stdout)
+    field = "spec.tfReplicaSpecs[PS].template.spec.volumes[0].persistentVolumeClaim.claimName"
+    assert (f"note: {path}, line 14: {field}: there is no PersistentVolumeClaim 'data' in namespace {shell.namespace}. "
+            "The job waits until there is one. Create it, or correct the name.") in shown.stderr
+    assert "line 6: spec.runPolicy.schedulingPolicy.queue: there is no Queue 'fast'." in shown.stderr
+
+
+def test_get_jobs_is_one_table_of_all_kinds(shell: Shell) -> None:
+    shell.says("apply", "-f", "-", text=JOB)
+    jax = JOB.replace("TFJob", "JAXJob").replace("tfReplica", "jaxReplica").replace("name: tensorflow", "name: jax")
+    shell.says("apply", "-f", "-", text=jax.replace("name: mnist", "name: zoo").split("    PS:")[0] + """\
+    Worker:
+      template: {spec: {containers: [{name: jax, image: x}]}}
+""")
+    shell.condition("Failed", replicaStatuses={"Worker": {"failed": 1}})
+
+    assert [["KIND", "NAME", "STATE", "REPLICAS", "AGE", "WHY"],
+            ["TFJob", "mnist", "Failed", "0/3", "0s", "it", "is", "Failed"],
+            ["JAXJob", "zoo", "Waiting", "0/1", "0s"]] == [
+                [word if not word.endswith("s") or word[0] not in "123456789" else "0s" for word in row]
+                for row in lines(shell.says("get", "jobs"))]
+    assert ["DURATION", "ROLES"] == lines(shell.says("get", "jobs", "-o", "wide"))[0][5:7]
+    assert "tfjob.kubeflow.org/mnist\njaxjob.kubeflow.org/zoo\n" == "".join(
+        sorted(shell.says("get", "-o", "name").splitlines(keepends=True), reverse=True))
+    assert "mnist" in shell.says("get", "mnist")
+    assert ["TFJob"] == [each["kind"] for each in [json.loads(shell.says("get", "tfjob/mnist", "-o", "json"))]]
+
+
+def test_get_any_kind_as_the_server_shows_it(shell: Shell) -> None:
+    shell.pod("worker", 0)
+
+    assert [["NAME", "READY", "STATUS", "RESTARTS", "AGE"], ["mnist-worker-0", "0/1", "Pending", "0"]] == [
+        row[:5] if number == 0 else row[:4] for number, row in enumerate(lines(shell.says("get", "po")))]
+    assert "NOMINATED NODE" in shell.says("get", "pods", "-o", "wide")
+    assert "pod/mnist-worker-0\n" == shell.says("get", "pods", "mnist-worker-0", "-o", "name")
+    assert "Pod" == yaml.safe_load(shell.says("get", "pod/mnist-worker-0", "-o", "yaml"))["kind"]
+    assert "List" == json.loads(shell.says("get", "pods", "-o", "json"))["kind"]
+    assert ["NAMESPACE", "NAME"] == lines(shell.says("get", "pods", "-A"))[0][:2]
+    assert "No services in namespace" in shell.run("get", "svc").stderr
+
+
+def test_describe_has_replicas_conditions_the_first_failure_and_events(shell: Shell) -> None:
+    shell.says("apply", "-f", "-", text=JOB)
+    pod = shell.pod("worker", 1)
+    ended = {"pod": "mnist-worker-1", "uid": pod["metadata"]["uid"], "exitCode": 1, "says": "exited with code 1",
+             "lastWords": "ValueError: no"}
+    shell.condition("Failed", postMortem={"ended": [ended]})
+    shown = shell.says("describe", "mnist")
+
+    for part in ("State      Failed: it is Failed", "mnist-worker-1 failed first: exited with code 1", "ValueError: no",
+                 "worker-1   Pending", "TFJobFailed", "Events\n  none"):
+        assert part in shown
+    assert "TFJob" == json.loads(shell.says("describe", "mnist", "-o", "json"))["kind"]
+
+
+def test_wait_reaches_fails_and_gives_up(shell: Shell) -> None:
+    shell.says("apply", "-f", "-", text=JOB)
+    late = shell.run("wait", "mnist", "--timeout", "1s")
+    assert (1, True) == (late.exit_code, "was not succeeded after 1 s; it is waiting" in late.output)
+    timer = threading.Timer(0.3, shell.condition, ["Failed"])
+    timer.start()
+    failed = shell.run("wait", "mnist", "--timeout", "30s")
+    timer.join()
+
+    assert (1, True) == (failed.exit_code, "failed: it is Failed" in failed.output)
+    assert "tfjob.kubeflow.org/mnist Failed: it is Failed\n" == shell.says("wait", "mnist", "--for=condition=Failed")
+    assert 2 == shell.run("wait", "mnist", "--timeout", "soon").exit_code
+
+
+def test_scale_suspend_resume_and_restart(shell: Shell) -> None:
+    shell.says("apply", "-f", "-", text=JOB)
+
+    assert "tfjob.kubeflow.org/mnist scaled: PS=1, Worker=4\n" == shell.says("scale", "mnist", "--replicas", "worker=4")
+    assert "tfjob.kubeflow.org/mnist suspended\n" == shell.says("suspend", "mnist")
+    assert shell.client.get("mnist").object["spec"]["runPolicy"]["suspend"]
+    assert "tfjob.kubeflow.org/mnist resumed\n" == shell.says("resume", "mnist")
+    shell.condition("Succeeded")
+    assert 2 == shell.run("suspend", "mnist").exit_code
+    assert "tfjob.kubeflow.org/mnist restarted\n" == shell.says("restart", "mnist")
+    assert "Waiting" == shell.client.get("mnist").state
+    assert "write ROLE=NUMBER" in shell.run("scale", "mnist", "--replicas", "worker=many").output
+
+
+def test_delete_by_name_kind_file_and_label(shell: Shell) -> None:
+    path = shell.file()
+    for words in (["mnist"], ["tfjob/mnist"], ["tfjobs", "mnist"], ["-f", path], ["--all"]):
+        shell.says("apply", "-f", path)
+        assert "tfjob.kubeflow.org/mnist deleted\n" == shell.says("delete", *words)
+        assert [] == shell.client.list()
+    assert 2 == shell.run("delete", "mnist").exit_code
+    assert 0 == shell.run("delete", "mnist", "--ignore-not-found").exit_code
+    assert 0 == shell.run("delete", "pods", "-l", "a=b").exit_code
+    assert "say what to delete" in shell.run("delete").output
+
+
+def test_events_are_listed(shell: Shell) -> None:
+    shell.says("apply", "-f", "-", text=JOB)
+    job = shell.client.get("mnist")
+    done(shell.client.session.client.request("POST", f"/api/v1/namespaces/{shell.namespace}/events", body={
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "type": "Warning", "reason": "Oops",
+        "message": "it went wrong", "involvedObject": {"kind": "TFJob", "name": "mnist", "uid": job.uid,
+                                                       "namespace": shell.namespace}}))
+
+    assert ["Warning", "Oops", "tfjob/mnist", "it", "went", "wrong"] == lines(shell.says("events", "mnist"))[1][-6:]
+    assert "Oops" == json.loads(shell.says("events", "mnist", "-o", "json"))[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        pytest.param(["describe", "nothing"], 2, "There is no job 'nothing'", id="a job that is not there"),
+        pytest.param(["get", "zeppelins"], 2, "neither a kind nor a job", id="neither a kind nor a job"),
+        pytest.param(["get", "pods", "nothing"], 2, 'pods "nothing" not found.', id="an object that is not there"),
+        pytest.param(["get", "pods", "-w", "-o", "json"], 2, "-w shows a table", id="watching as JSON"),
+        pytest.param(["logs", "nothing"], 2, "There is no job 'nothing'", id="logs of nothing"),
+        pytest.param(["logs", "x", "--since", "long"], 2, "write a span of time", id="a span that is none"),
+        pytest.param(["apply"], 2, "give a file", id="nothing to apply"),
+        pytest.param(["get", "jobs", "--context", "prod"], 3, "there is no ~/.kube/config", id="a context of nobody"),
+        pytest.param(["get", "jobs", "--kubeconfig", "/no/where"], 2, "No such file", id="a kubeconfig of nobody"),
+        pytest.param(["delete", "pods", "a", "--all"], 2, "they take no names", id="all and one"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(shell: Shell, words: list[str], code: int, sentence: str) -> None:
+    shown = shell.run(*words)
+
+    assert (code, True) == (shown.exit_code, sentence in shown.output), shown.output
+
+
+def test_another_cluster_is_never_taken_in_silence(shell: Shell, tmp_path: Path) -> None:
+    """The embedded cluster of this home is down; ~/.kube/config means another."""
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_text((shell.home / "cluster" / "kubeconfig").read_text())
+    environment = {"HOME": str(tmp_path), "TRAINMASTER_HOME": str(tmp_path / "cluster"), "KUBECONFIG": ""}
+    shown = CliRunner().invoke(cli, ["get", "jobs", "-n", shell.namespace], env=environment)
+
+    assert shown.stderr.startswith("The embedded cluster is down; this is the cluster of context trainmaster (https://")
+    assert 0 == shown.exit_code
+
+
+def test_no_cluster_at_all_is_exit_code_3(tmp_path: Path) -> None:
+    environment = {"HOME": str(tmp_path), "TRAINMASTER_HOME": str(tmp_path / "cluster"), "KUBECONFIG": ""}
+    for words in (["get"], ["apply", "-f", "x"], ["logs", "x"], ["delete", "x"], ["describe", "x"]):
+        shown = CliRunner().invoke(cli, words, env=environment)
+        assert (3, True) == (shown.exit_code, "Start it with `trainmaster up`" in shown.output), words
+
+
+def test_a_server_that_does_not_answer_is_exit_code_3(tmp_path: Path) -> None:
+    from trainmaster.kube import kubeconfig
+
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(kubeconfig.document("http://127.0.0.1:1", b"", "t")))
+    shown = CliRunner().invoke(cli, ["get", "jobs", "--kubeconfig", str(path)], env={"HOME": str(tmp_path)})
+
+    assert (3, True) == (shown.exit_code, "does not answer: GET /api on http://127.0.0.1:1: Connection refused" in
+                         shown.output)
+
+
+def test_completion_knows_names_from_the_cluster(shell: Shell) -> None:
+    shell.says("apply", "-f", "-", text=JOB)
+
+    def offered(words: str, at: int) -> str:
+        variables = {**shell.environment, "_CLI_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+        return CliRunner().invoke(cli, [], prog_name="cli", env=variables).output
+
+    assert "plain,mnist\n" == offered(f"cli describe -n {shell.namespace} m", 4)
+    assert "plain,tfjobs\n" == offered("cli get tf", 2)
+    assert f"plain,{shell.namespace}\n" == offered(f"cli get -n {shell.namespace}", 3)
+    assert "plain,describe\nplain,delete\n" == offered("cli de", 1)
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell_name: str) -> None:
+    shown = CliRunner().invoke(cli, ["completion", shell_name])
+
+    assert (0, True) == (shown.exit_code, f"{shell_name}_complete" in shown.output)
+
+
+def test_listing_jobs_needs_no_event_loop(shell: Shell) -> None:
+    """Starting asyncio and aiohttp takes longer than the command."""
+    program = """
+import sys
+from trainmaster.cli.main import cli
+try:
+    cli(["get", "jobs"])
+except SystemExit:
+    print(sorted(sys.modules))
+"""
+    shown = subprocess.run([sys.executable, "-c", program], env=shell.environment, capture_output=True, text=True,
+                           check=True).stdout
+
+    assert not [name for name in ("asyncio", "aiohttp", "msgspec", "rich", "cryptography") if f"'{name}'" in shown]
