@@ -20,6 +20,8 @@ COMMANDS = {
     "events": ("trainmaster.cli.events", "What happened to a job."),
     "wait": ("trainmaster.cli.wait", "Wait until a job is so far, or cannot be any more."),
     "top": ("trainmaster.cli.top", "What replicas and nodes use of CPU and memory."),
+    "exec": ("trainmaster.cli.exec", "Run a command in a replica of a job."),
+    "cp": ("trainmaster.cli.cp", "Copy files from or to a replica of a job."),
     "scale": ("trainmaster.cli.scale", "Change how many replicas a job has."),
     "suspend": ("trainmaster.cli.suspend", "Take the pods of a job away until it is resumed."),
     "resume": ("trainmaster.cli.resume", "Let a suspended job go on."),
