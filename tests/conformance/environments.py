@@ -31,10 +31,10 @@ def packages(name: str) -> Path:
     digest = hashlib.sha256(sys.version.encode() + lock.read_bytes()).hexdigest()[:16]
 
     def install(folder: Path) -> None:
-        _run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
+        ran([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
               "--require-hashes", "--target", str(folder), "-r", str(lock)])
 
-    return _made(f"{name}-{digest}", install)
+    return made(f"{name}-{digest}", install)
 
 
 def debian_kubectl() -> Path:
@@ -43,13 +43,13 @@ def debian_kubectl() -> Path:
         pytest.skip("no Debian: its kubectl cannot be fetched here")
 
     def unpack(folder: Path) -> None:
-        _run(["apt-get", "download", "--quiet", "-o", "APT::Sandbox::User=root", DEBIAN], folder)
-        _run(["dpkg", "-x", *map(str, folder.glob(f"{DEBIAN}_*.deb")), str(folder)])
+        ran(["apt-get", "download", "--quiet", "-o", "APT::Sandbox::User=root", DEBIAN], folder)
+        ran(["dpkg", "-x", *map(str, folder.glob(f"{DEBIAN}_*.deb")), str(folder)])
 
-    return _made(DEBIAN, unpack) / "usr" / "bin" / "kubectl"
+    return made(DEBIAN, unpack) / "usr" / "bin" / "kubectl"
 
 
-def _made(name: str, make: Callable[[Path], None]) -> Path:
+def made(name: str, make: Callable[[Path], None]) -> Path:
     """A folder that appears under its name only when it is whole; two who want it take turns."""
     home = cache().parents[1] / "clients"
     found = home / name
@@ -67,7 +67,7 @@ def _made(name: str, make: Callable[[Path], None]) -> Path:
     return found
 
 
-def _run(command: list[str], folder: Path | None = None) -> None:
+def ran(command: list[str], folder: Path | None = None) -> None:
     subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=PATIENCE)
 
 

@@ -7,10 +7,13 @@ not be cancelled half-way, and whoever calls these shields them (`server`).
 """
 
 import asyncio
+import contextlib
+import copy
 import secrets
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import orjson
 
@@ -86,13 +89,27 @@ class Resources:
         """Make an object. `asked` is who wants it, for webhooks; without it the server acts for itself."""
         thing, unknown = lifecycle.readable(kind, body)
         warnings = judged(kind, unknown, options)
-        apart, review = managers.provided(kind, thing), self._chain.review(kind, asked)
+        try:
+            return await self._create(kind, namespace, thing, options, asked, warnings)
+        except failures.Failure as failure:
+            failure.warnings = (*warnings, *failure.warnings)
+            raise
+
+    async def _create(self, kind: Kind, namespace: str, thing: Object, options: Options, asked: Asked | None,
+                      warnings: list[str]) -> Written:
+        apart, review, given = managers.provided(kind, thing), self._chain.review(kind, asked), None
         if review is not None and review.mutating:
+            given = _unowned(thing)
             thing = await self._mutated(review, kind, namespace, thing)
         name = thing["metadata"].get("name") or self._generated(kind, namespace, thing)
         sent = thing["metadata"].pop("managedFields", None)
-        made = lifecycle.created(kind, thing, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
-        self._record(kind, None, made, sent, "", options, apart)
+
+        def created(found: Object) -> Object:
+            return lifecycle.created(kind, found, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
+
+        made = created(thing)
+        self._record(kind, None, made, sent, "", options, apart,
+                     None if given is None else partial(created, given))
         self._guard(kind, None, made, asked)
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
@@ -133,14 +150,20 @@ class Resources:
         review = self._chain.review(kind, asked)
         for _ in self._tries():
             record = await self._latest(kind, key, name)
+            warnings: list[str] = []
             try:
                 old = orjson.loads(kind.present(record.value))
                 new, warnings = self._edited(kind, record, edit, options)
+                given = None
                 if review is not None:
+                    given = _unowned(new) if review.mutating else None
                     new = await review.mutated(new, old, lambda thing: _completed(kind, thing))
                 sent = new["metadata"].pop("managedFields", None)
-                result = lifecycle.amended(kind, old, new, part, conditional=conditional, patched=options.patched)
-                self._record(kind, old, result, sent, part, options)
+                amended = partial(lifecycle.amended, kind, old, part=part, conditional=conditional,
+                                  patched=options.patched)
+                result = amended(new)
+                self._record(kind, old, result, sent, part, options,
+                             before=None if given is None else partial(amended, given))
                 self._guard(kind, old, result, asked)
                 self._admit(kind, old, result)
                 if managers.timeless(old, result):
@@ -148,8 +171,9 @@ class Resources:
                 if review is not None:
                     await self._validated(review, kind, result, old)
                     warnings += review.warnings
-            except failures.Failure:
+            except failures.Failure as failure:
                 if await self._store.durable(key):
+                    failure.warnings = (*warnings, *failure.warnings)
                     raise
                 continue
             if options.dry_run:
@@ -263,8 +287,12 @@ class Resources:
             managers.record(kind, before, new, None, writer, self._in_version(kind))
 
     def _record(self, kind: Kind, old: Object | None, new: Object, sent: Json, part: str, options: Options,
-                apart: FieldSet = MEMBER) -> None:
-        """Write down who owns the fields of an object; it is not yet what admission makes of it, as in Kubernetes."""
+                apart: FieldSet = MEMBER, before: Callable[[], Object] | None = None) -> None:
+        """Write down who owns the fields of an object; it is not yet what admission makes of it, as in Kubernetes.
+
+        `before` makes the object as it was sent to webhooks: what they add is nobody's. If that was not a valid object
+        without them, what they added is the writer's.
+        """
         if options.applied:
             managers.keep(new, sent)
             return
@@ -272,6 +300,12 @@ class Resources:
             managers.keep(new, None if old is None else old["metadata"].get("managedFields"))
             return
         writer = managers.Writer(options.manager, kind.resource.api_version, part, self._clock.now())
+        if before is not None:
+            with contextlib.suppress(failures.Failure):
+                given = before()
+                managers.record(kind, old, given, sent, writer, self._in_version(kind), apart)
+                managers.keep(new, given["metadata"].get("managedFields"))
+                return
         managers.record(kind, old, new, sent, writer, self._in_version(kind), apart)
 
     def _in_version(self, kind: Kind) -> Callable[[str], Kind | None]:
@@ -431,6 +465,13 @@ class Resources:
             return storage.encode(thing)
 
         return encode
+
+
+def _unowned(thing: Object) -> Object:
+    """A copy without a word about who owns what."""
+    found = copy.deepcopy(thing)
+    found["metadata"].pop("managedFields", None)
+    return found
 
 
 def _completed(kind: Kind, thing: Object) -> None:

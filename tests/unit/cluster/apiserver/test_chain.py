@@ -64,6 +64,22 @@ async def test_a_write_ends_as_on_a_real_server(api: Api, server: HookServer, ca
         assert sorted(case.asked) == sorted(asked) if case.kind == "Validating" else list(case.asked) == asked
 
 
+def owned(thing: Object) -> dict[str, list[str]]:
+    """The keys of a ConfigMap's data by who owns them."""
+    return {each["manager"]: sorted(key for key in each["fieldsV1"].get("f:data", {}) if key != ".")
+            for each in thing["metadata"]["managedFields"]}
+
+
+async def test_what_a_webhook_adds_is_nobodys(api: Api, server: HookServer) -> None:
+    server.says["/add"] = patch({"op": "add", "path": "/data/added", "value": "x"})
+    await register(api, "Mutating", hook(server.client("/add"), resources=("configmaps",)))
+    made = await api.post(MAPS, config_map("m", a="1"), query="fieldManager=one")
+    changed = await api.patch(f"{MAPS}/m", {"data": {"b": "2"}}, query="fieldManager=two")
+
+    assert ({"a": "1", "added": "x"}, {"one": ["f:a"]}) == (made.json["data"], owned(made.json))
+    assert {"one": ["f:a"], "two": ["f:b"]} == owned(changed.json)
+
+
 async def test_a_webhook_is_told_everything_about_a_creation(api: Api, server: HookServer) -> None:
     await register(api, "Validating", hook(server.client("/yes"), resources=("pods",)))
 

@@ -80,6 +80,17 @@ async def test_ignored(api: Api, path: str, body: bytes, said: list[str]) -> Non
     assert (201, []) == (answer.code, answer.warnings), said
 
 
+async def test_warnings_come_with_a_refusal_too(api: Api) -> None:
+    body = POD_WITH % (b"", b"", b',"foo":1,"restartPolicy":"Sometimes"')
+    made = await api.send("POST", PODS, body)
+    await api.post(PODS, pod())
+    patch = b'{"metadata":{"odd":1},"spec":{"restartPolicy":"Sometimes"}}'
+    changed = await api.send("PATCH", f"{PODS}/p", patch, media=MERGE)
+
+    assert (422, ['299 - "unknown field \\"spec.foo\\""']) == (made.code, made.warnings)
+    assert (422, ['299 - "unknown field \\"metadata.odd\\""']) == (changed.code, changed.warnings)
+
+
 async def test_yaml_names_lines(api: Api) -> None:
     body = b"metadata:\n  name: m\n  odd: 1\ndata: {a: '1', a: '2'}\nmore: 1\n"
     answer = await api.post(MAPS, body, "fieldValidation=Strict", media="application/yaml")
