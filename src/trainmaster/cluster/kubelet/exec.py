@@ -126,7 +126,9 @@ async def run_in(
 
 async def footing_of(attempt: Path) -> Footing:
     """What the commands of a container have in common. Raises Failed when its shim is gone or does not answer."""
-    answer = await _asked(attempt, {"do": "footing"})
+    caller = await caller_of(attempt, {"do": "footing"})
+    with caller:
+        answer = await received(caller, 1, "ask the container's shim", patience=_ANSWER)
     memory = answer.fds[0]
     try:
         found: Footing = json.loads(os.pread(memory, os.fstat(memory).st_size, 0))
@@ -135,26 +137,27 @@ async def footing_of(attempt: Path) -> Footing:
     return found
 
 
-async def _asked(attempt: Path, question: dict[str, Any]) -> Any:
+async def caller_of(attempt: Path, wish: dict[str, Any]) -> socket.socket:
+    """A connection to a container's shim, on which it was told what is wanted. Raises Failed."""
     what = "ask the container's shim"
     caller = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     caller.setblocking(False)
-    with caller:
+    try:
+        directory = os.open(attempt, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            directory = os.open(attempt, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                async with asyncio.timeout(_ANSWER):
-                    await asyncio.get_running_loop().sock_connect(
-                        caller, f"/proc/self/fd/{directory}/{doorway.NAME}"
-                    )
-            finally:
-                os.close(directory)
-            caller.send(json.dumps(question).encode())
-        except FileNotFoundError as error:
+            async with asyncio.timeout(_ANSWER):
+                await asyncio.get_running_loop().sock_connect(caller, f"/proc/self/fd/{directory}/{doorway.NAME}")
+        finally:
+            os.close(directory)
+        caller.send(json.dumps(wish).encode())
+    except BaseException as error:
+        caller.close()
+        if isinstance(error, FileNotFoundError):
             raise Failed(what, error.errno or 0, "it has no door, as those of earlier versions") from error
-        except (OSError, TimeoutError) as error:
-            raise Failed(what, getattr(error, "errno", 0) or 0, "the container is not running") from error
-        return await received(caller, 1, what, patience=_ANSWER)
+        if isinstance(error, OSError):      # a TimeoutError is one, too
+            raise Failed(what, error.errno or 0, "the container is not running") from error
+        raise
+    return caller
 
 
 def _pipes(*, stdin: bool, together: bool) -> tuple[tuple[int, int, int], tuple[int, int, int]]:

@@ -19,7 +19,7 @@ import select
 import signal
 import socket
 import time
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from trainmaster.cluster.kubelet import linux, records, rootfs
 from trainmaster.cluster.kubelet.command import Footing, launch
@@ -39,6 +39,7 @@ _PASSED_ON = (
     signal.SIGCONT, signal.SIGTSTP, signal.SIGALRM,
 )
 _AWAITED = (*_PASSED_ON, KILL_ALL, signal.SIGCHLD)
+_FAREWELL_SECONDS = 1.0     # how long those who look on may take to hear the last of it
 _DRAIN_SECONDS = 2.0        # how long output is awaited from whoever still holds the pipe after all processes are dead
 
 
@@ -51,6 +52,9 @@ class ContainerPlan(TypedDict):
     log_files: int           # how many are kept; 0: one, without a bound
     root: rootfs.RootPlan
     argv: list[str]
+    stdin: bool              # keep an input open for those who attach
+    stdin_once: bool         # until the first of them is done
+    tty: bool
     environment: dict[str, str]
     directory: str           # working directory in the container
     user: int
@@ -116,7 +120,7 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
         with Step("open the container's control groups"):
             confinement = Confinement(plan["limits"])
         rootfs.build(plan["root"])
-        child, out, err = _launched(plan["argv"], footing, confinement)
+        started = _launched(plan, footing, confinement)
     except Failed as failed:
         run.record_start_error(str(failed))
         _answer(report, {"start_error": str(failed)}, with_self=False)
@@ -128,7 +132,7 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
         linux.bound_capabilities(frozenset(plan["capabilities"]) | {5})
         linux.set_capabilities(frozenset(plan["capabilities"]) | {5})     # 5: KILL, whatever user the command became
         linux.set_dumpable(False)
-    run.attend(child, out, err, door, confinement)
+    run.attend(started, door, confinement, once=plan["stdin_once"])
 
 
 def _footing(plan: ContainerPlan) -> Footing:
@@ -140,17 +144,31 @@ def _footing(plan: ContainerPlan) -> Footing:
     }
 
 
-def _launched(argv: list[str], footing: Footing, confinement: Confinement) -> tuple[int, int, int]:
-    """Start the command; its pid and the read ends of its output."""
-    null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+class _Started(NamedTuple):
+    """A command and our ends of its streams. With a terminal all of them are one."""
+
+    child: int
+    streams: dict[int, int]      # descriptor -> which it is
+    stdin: int
+    terminal: bool
+
+
+def _launched(plan: ContainerPlan, footing: Footing, confinement: Confinement) -> _Started:
+    if plan["tty"]:
+        child, terminal = launch(plan["argv"], footing, None, confinement)
+        return _Started(child, {terminal: STDOUT}, terminal, terminal=True)
+    if plan["stdin"]:
+        theirs, stdin = os.pipe2(os.O_CLOEXEC)
+    else:
+        theirs, stdin = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC), -1
     out, out_write = os.pipe2(os.O_CLOEXEC)
     err, err_write = os.pipe2(os.O_CLOEXEC)
     try:
-        child, _ = launch(argv, footing, (null, out_write, err_write), confinement)
+        child, _ = launch(plan["argv"], footing, (theirs, out_write, err_write), confinement)
     finally:
-        for fd in (null, out_write, err_write):
+        for fd in (theirs, out_write, err_write):
             os.close(fd)
-    return child, out, err
+    return _Started(child, {out: STDOUT, err: STDERR}, stdin, terminal=False)
 
 
 class _Run:
@@ -172,38 +190,41 @@ class _Run:
         self._write({"code": START_ERROR, "signal": 0, "started": 0, "finished": now, "reason": "StartError",
                      "message": message})
 
-    def attend(self, child: int, out: int, err: int, door: Doorway, confinement: Confinement) -> None:
+    def attend(self, started: _Started, door: Doorway, confinement: Confinement, *, once: bool) -> None:
         """Move output and pass signals on until the command, and then everything else in the container, has ended."""
-        self._child = child
+        self._child = started.child
         self._confinement = confinement
         wake = _signals()
-        streams = {out: STDOUT, err: STDERR}
+        streams = dict(started.streams)
         poller = select.poll()
-        for fd in (out, err, wake, door.fileno()):
+        for fd in (*streams, wake):
             poller.register(fd, select.POLLIN)
+        door.attend(poller, started.stdin, terminal=started.terminal, once=once)
         until = 0.0
         while streams and not (until and time.monotonic() > until):
-            for fd, _ in self._next(poller, until):
+            for fd, events in self._next(poller, until):
                 if fd == wake:
                     self._handle(os.read(wake, 4096))
-                elif fd == door.fileno():
-                    door.answer()
-                elif not self._move(fd, streams[fd]):
+                    continue
+                door.handle(fd, events)
+                if fd in streams and events & ~select.POLLOUT and not self._move(fd, streams[fd], door):
                     poller.unregister(fd)
+                    door.lost(fd)
                     os.close(fd)
                     del streams[fd]
             if self._status is not None and not until:
                 until = time.monotonic() + _DRAIN_SECONDS
         while self._status is None:            # the command closed its output and goes on
-            for fd, _ in self._next(poller):
+            for fd, events in self._next(poller):
                 if fd == wake:
                     self._handle(os.read(wake, 4096))
                 else:
-                    door.answer()
+                    door.handle(fd, events)
         code = os.waitstatus_to_exitcode(self._status)
         reason = "OOMKilled" if code and confinement.killed() else ""
         self._write({"code": code if code >= 0 else 128 - code, "signal": max(0, -code), "started": self.started,
                      "finished": self._finished, "reason": reason, "message": "", "dropped": self._dropped})
+        door.farewell(_FAREWELL_SECONDS)
 
     def _next(self, poller: select.poll, until: float = 0.0) -> list[tuple[int, int]]:
         """What is ready to be read; nothing, when a look at the memory was due or the time `until` is over."""
@@ -237,9 +258,16 @@ class _Run:
                     # A container ends with its command: what it left behind must not hold the pod or the pipes open.
                     _kill_everything()
 
-    def _move(self, fd: int, stream: int) -> bool:
-        """Output from the pipe to the log; False at its end."""
-        data = os.read(fd, 1 << 16)
+    def _move(self, fd: int, stream: int, door: Doorway) -> bool:
+        """Output from the pipe to the log and to those who look on; False at its end."""
+        try:
+            data = os.read(fd, 1 << 16)
+        except BlockingIOError:
+            return True
+        except OSError:
+            data = b""                     # what a terminal says when nobody has its other side open any more
+        if data:
+            door.show(stream, data)
         self._dropped += self.log.feed(stream, data, time.time_ns())
         return bool(data)
 

@@ -86,6 +86,7 @@ def _sandbox(pod: str) -> sandbox.SandboxPlan:
 def _container(run: str, pod: str, attempt: str, rootless: bool) -> shim.ContainerPlan:
     return {
         "attempt_directory": attempt, "log": f"{attempt}/log", "log_bytes": 0, "log_files": 0,
+        "stdin": False, "stdin_once": False, "tty": False,
         "root": {
             "rootless": rootless, "scratch": f"{attempt}/root", "etc": {"hosts": "127.0.0.1 localhost\n"},
             "homes": ["/root", "/home"], "hidden": [run], "shm": f"{pod}/.shm", "binds": [], "privileged": False,

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from trainmaster.cluster.kubelet import channels, spdy_talk
+from trainmaster.cluster.kubelet.attach import attached
 from trainmaster.cluster.kubelet.channels import Channels
 from trainmaster.cluster.kubelet.conversation import Command, Partner, converse
 from trainmaster.cluster.kubelet.exec import start_in
@@ -36,6 +37,7 @@ class Visits:
     def serve(self, router: web.UrlDispatcher) -> None:
         for method in ("GET", "POST"):
             router.add_route(method, "/exec/{namespace}/{pod}/{container}", self._exec)
+            router.add_route(method, "/attach/{namespace}/{pod}/{container}", self._attach)
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
         try:
@@ -50,6 +52,20 @@ class Visits:
         async def begin() -> tuple[Partner, Callable[[], None]]:
             running = await start_in(self._launcher, attempt, shim.pidfd, argv, stdin=asked.stdin, tty=asked.tty)
             return Command(running, argv), running.close
+
+        return await _conversation(request, asked, begin)
+
+    async def _attach(self, request: web.Request) -> web.StreamResponse:
+        try:
+            life, container = self._found(request)
+            attempt, _ = running_attempt(life, container)
+            asked = _asked(request)
+        except Refused as refused:
+            return web.Response(status=refused.code, text=str(refused))
+
+        async def begin() -> tuple[Partner, Callable[[], None]]:
+            partner = await attached(attempt, stdin=asked.stdin)
+            return partner, partner.close
 
         return await _conversation(request, asked, begin)
 

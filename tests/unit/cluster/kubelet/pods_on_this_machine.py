@@ -54,7 +54,7 @@ class Machine:
         hosts = "127.0.0.1 localhost\n" + "".join(f"10.88.0.{at + 2} {name}\n" for at, name in enumerate(self.pauses))
         plan: Any = {
             "attempt_directory": str(attempt), "log": str(attempt / "log"), "log_bytes": 10_000_000,
-            "log_files": 5,
+            "log_files": 5, "stdin": False, "stdin_once": False, "tty": False,
             "root": {
                 "rootless": rootless, "scratch": str(attempt / "root"), "homes": ["/root", "/home"],
                 "etc": {"hosts": hosts, "resolv.conf": "", "nsswitch.conf": "hosts: files\n"},
@@ -166,9 +166,11 @@ async def main() -> None:
     for pause in machine.pauses.values():
         pause.forget()
     await machine.launcher.close()
+    when = time.clock_gettime(time.CLOCK_BOOTTIME)
     ended = await asyncio.to_thread(holder.end, machine.run)
     print(json.dumps({
         "steps": steps, "processes": processes, "namespaces": sorted(spaces), "ended": ended,
+        "when": when,
         "rootless": record["rootless"],
     }))
 

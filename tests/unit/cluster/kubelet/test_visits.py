@@ -1,4 +1,4 @@
-"""Exec through the node's socket, in every dialect that clients speak."""
+"""Exec and attach through the node's socket, in every dialect that clients speak."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import aiohttp
 import pytest
-from tests.unit.cluster.kubelet.clients import address, code_of, heard, spdy_client, websocket
+from tests.unit.cluster.kubelet.clients import WebSocket, address, code_of, heard, spdy_client, websocket
 from tests.unit.cluster.kubelet.node import Node, soon
 
-from trainmaster.cluster.kubelet.spdy import Ping
+from trainmaster.cluster.kubelet.spdy import Data, Ping
 
 WAITS = "echo ready; while :; do sleep 1; done"
 ALL = "input=1&output=1&error=1"
@@ -132,3 +132,93 @@ async def test_what_cannot_be_visited_is_refused(node: Node) -> None:
     assert (400, "you must specify at least 1 of stdin, stdout, stderr") == await refusal(
         node, "POST", exec_in("b", "true", ""))
     assert (400, "you must specify the command to run") == await refusal(node, "POST", "/exec/default/b/main?output=1")
+
+
+def attach_to(pod: str, streams: str = ALL) -> str:
+    return f"/attach/default/{pod}/main?{streams}"
+
+
+def with_input(**more: bool) -> list[dict[str, object]]:
+    script = "echo ready; while read line; do echo got $line; echo bad $line >&2; done; echo over"
+    return [{"name": "main", "image": "x", "command": ["sh", "-c", script], "stdin": True, **more}]
+
+
+async def said(socket: WebSocket, word: bytes) -> bytes:
+    """What is heard until a word is among it."""
+    found = b""
+    while word not in found:
+        message = await socket.receive(timeout=60)
+        assert isinstance(message.data, bytes), (found, message)
+        found += message.data[1:]
+    return found
+
+
+async def test_attach_shows_what_is_printed_and_passes_on_what_is_typed(node: Node) -> None:
+    """Several may look on; input stays open when one leaves, also across a restart of the agent."""
+    await node.pod("a", "", containers=with_input())
+    await node.phase("a", "Running")
+    await node.heard("a", "ready")
+
+    async with websocket(node.settings.socket, attach_to("a"), "v5.channel.k8s.io") as socket:
+        async with websocket(node.settings.socket, attach_to("a", "output=1"), "v4.channel.k8s.io") as other:
+            await socket.send_bytes(b"\x00one\n")
+            assert b"got one\n" == await said(other, b"got one\n")
+        assert b"bad one" in await said(socket, b"bad one\n")
+    await node.stop()
+    await node.start()
+    await node.phase("a", "Running")
+    async with spdy_client(node.settings.socket, attach_to("a"), "v4.channel.k8s.io") as client:
+        streams = {name: client.open(streamtype=name) for name in ("error", "stdin", "stdout", "stderr")}
+        client.send(streams["stdin"], b"two\n", fin=True)
+        async for frame in client.frames():
+            if isinstance(frame, Data) and frame.stream == streams["stdout"]:
+                assert b"got two\n" == frame.data
+                break
+    status, log = await node.log("a")
+    assert (200, ["bad one", "bad two", "got one", "got two", "ready"]) == (status, sorted(log.splitlines()))
+
+
+async def test_the_first_visitors_end_is_the_end_of_an_input_that_is_open_once(node: Node) -> None:
+    await node.pod("a", "", containers=with_input(stdinOnce=True), restartPolicy="Never")
+    await node.phase("a", "Running")
+
+    async with websocket(node.settings.socket, attach_to("a"), "v5.channel.k8s.io") as socket:
+        await socket.send_bytes(b"\x00" + b"x" * 30_000 + b"\n")
+        await socket.send_bytes(b"\x00one\n")
+        await socket.send_bytes(b"\xff\x00")
+        found = await heard(socket)
+
+    assert b"got " + b"x" * 30_000 + b"\ngot one\nover\n" == found[1].removeprefix(b"ready\n")
+    assert 0 == code_of(found[3])
+    await node.phase("a", "Succeeded")
+
+
+async def test_a_container_with_a_terminal(node: Node) -> None:
+    script = "read x; stty size; tty; exit 4"
+    await node.pod("a", "", restartPolicy="Never", containers=[
+        {"name": "main", "image": "x", "command": ["sh", "-c", script], "stdin": True, "tty": True}])
+    await node.phase("a", "Running")
+
+    async with websocket(node.settings.socket, attach_to("a", f"{ALL}&tty=1"), "v5.channel.k8s.io") as socket:
+        await socket.send_bytes(b"\x04" + json.dumps({"Width": 77, "Height": 22}).encode())
+        await socket.send_bytes(b"\x00go\n")
+        found = await heard(socket)
+
+    assert [b"go", b"22 77", b"/dev/pts/0"] == found[1].splitlines()
+    pod = await node.phase("a", "Failed")
+    assert 4 == pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"]
+
+
+async def test_who_does_not_look_holds_nobody_up(node: Node) -> None:
+    """A visitor that does not read: the container prints on and ends, and nothing is missing in its log."""
+    await node.pod("a", "read x < /dev/null; sleep 1; head -c 8000000 /dev/zero | tr '\\0' 'y'; echo over",
+                   restartPolicy="Never")
+    await node.phase("a", "Running")
+
+    async with spdy_client(node.settings.socket, attach_to("a", "output=1"), "v4.channel.k8s.io") as client:
+        client.open(streamtype="error")
+        client.open(streamtype="stdout")
+        await node.phase("a", "Succeeded")
+
+    status, log = await node.log("a")
+    assert (200, 8_000_005) == (status, len(log))
