@@ -36,6 +36,7 @@ def show(client: "Client", job: "Job") -> None:
     click.echo(f"{job.kind} {job.namespace}/{job.name}")
     for title, text in _facts(job, f"{told.state}: {told.why}" if told.why else told.state):
         click.echo(f"  {title:<10} {text}")
+    _progress(job)
     if told.more:
         click.echo("\nWhy")
         for line in told.more:
@@ -43,6 +44,18 @@ def show(client: "Client", job: "Job") -> None:
     _replicas(client, job)
     _conditions(job)
     _events(client, job)
+
+
+def _progress(job: "Job") -> None:
+    """How far it is, and its curves."""
+    from datetime import UTC, datetime
+
+    from trainmaster.progress import curves
+
+    if (found := curves.of(job.object)) is not None:
+        click.echo("\nProgress")
+        for line in curves.told(found, datetime.now(UTC)):
+            click.echo(f"  {line}")
 
 
 def _facts(job: "Job", state: str) -> "list[tuple[str, str]]":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainmaster.api.core import PODS
-from trainmaster.api.meta import Object, labels_of, name_of, namespace_of, uid_of
+from trainmaster.api.meta import Object, labels_of, moment, name_of, namespace_of, uid_of
 from trainmaster.cluster.kubelet.settings import BadName, NodeSettings, places_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError
@@ -27,6 +27,7 @@ from trainmaster.runtime.log import logger
 log = logger("progress")
 
 LOOK_EVERY = 2.0
+FRESH = 10.0                  # seconds after its end in which a pod that nobody has read yet is read
 SEARCH_EVERY = 5              # looks between two searches for new files
 TAIL = 16 << 10               # bytes at the end of a log that are looked at
 MOST_AT_ONCE = 1 << 20        # bytes of an event file that are read in one look
@@ -69,6 +70,8 @@ class Readings:
         self._pods = {uid: known for uid, known in self._pods.items() if uid in there}
         found: dict[tuple[str, str], dict[str, tuple[Object, Report, str]]] = {}
         for uid, pod in there.items():
+            if uid not in self._pods and self._is_old(pod):
+                continue
             known = self._pods.setdefault(uid, _Pod(pod))
             known.thing = pod
             report, source = await asyncio.to_thread(self._read, known)
@@ -80,6 +83,12 @@ class Readings:
             speaker = self._speaker(job)
             if speaker in said:
                 await self._tell(*said[speaker])
+
+    def _is_old(self, pod: Object) -> bool:
+        """It ended before we began to look: it was read by those before us."""
+        ends = [moment(ended["finishedAt"]) for each in (pod.get("status") or {}).get("containerStatuses") or ()
+                if (ended := (each.get("state") or {}).get("terminated") or {}).get("finishedAt")]
+        return bool(ends) and (self._clock.now() - max(ends)).total_seconds() > FRESH
 
     def _speaker(self, job: tuple[str, str]) -> str:
         """The pod that is listened to: the one that leads, if it ever said anything; else the first that did."""

@@ -5,7 +5,7 @@ left on its group. `explain` fetches these.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import orjson
@@ -13,30 +13,38 @@ import orjson
 from trainmaster.api import groups
 from trainmaster.api.codec import decode_status
 from trainmaster.api.core import PODS
-from trainmaster.api.meta import Object, Resource, metadata, name_of
-from trainmaster.api.policy import ConditionType, EndedReplica, JobStatus
+from trainmaster.api.meta import Object, Resource, metadata, name_of, uid_of
+from trainmaster.api.policy import ConditionType, JobStatus
 from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import survey
 from trainmaster.kube.errors import NotFound
+from trainmaster.progress import curves
+from trainmaster.sdk import ends
+from trainmaster.sdk.ends import LAST_WORDS
 from trainmaster.sdk.errors import NoJob
+from trainmaster.sdk.pulse import QUIET, Pulse, hangs, last_lines, pulses
+from trainmaster.sdk.pulse import told as pulse_told
 from trainmaster.sdk.replicas import JOB_NAME, Replica, replica_of
 from trainmaster.sdk.submit import is_job
+from trainmaster.sdk.usage import usage
 
 GROUP_KEYS = ("scheduling.k8s.io/group-name",)
-LAST_WORDS = 10      # lines
+MOST_READ = 4        # logs of failed pods that are read for their last words
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     kind: str
     name: str
-    state: str                 # one word: Waiting, Running, Restarting, Succeeded, Failed, Suspended
+    state: str                 # one word: Waiting, Running, Silent, Hung, Restarting, Succeeded, Failed, Suspended
     why: str                   # one sentence
     more: tuple[str, ...] = ()
 
 
-async def explain(client: Client, name: str, namespace: str) -> list[Explanation]:
-    """Every job of that name. Raises NoJob."""
+async def explain(client: Client, name: str, namespace: str, *, now: datetime | None = None,
+                  quiet: float = QUIET) -> list[Explanation]:
+    """Every job of that name. With the moment (`now`) it is also seen whether one that runs does anything, which is in
+    doubt after `quiet` seconds of silence. Raises NoJob."""
     kinds = {kind.resource for kind in (await survey(client)).kinds}
     found = []
     for resource in sorted((kind for kind in kinds if is_job(kind)), key=lambda kind: kind.kind):
@@ -44,12 +52,48 @@ async def explain(client: Client, name: str, namespace: str) -> list[Explanation
             job = await client.get(resource, name, namespace)
         except NotFound:
             continue
-        pods = (await client.list(PODS, namespace, labels=f"{JOB_NAME}={name}")).items
+        labels = f"{JOB_NAME}={name}"
+        pods = (await client.list(PODS, namespace, labels=labels)).items
         group = await _group(client, [known for known in groups.GROUPS if known in kinds], job, namespace)
-        found.append(explained(resource.kind, job, pods, group))
+        pods = await _with_last_words(client, pods)
+        told = explained(resource.kind, job, pods, group)
+        if told.state == "Running" and now is not None:
+            used = await usage(client, namespace, labels)
+            told = _alive(told, job, await pulses(client, pods, used, now, quiet), now, quiet)
+        found.append(told)
     if not found:
         raise NoJob(f"There is no job '{name}' in namespace {namespace}.")
     return found
+
+
+async def _with_last_words(client: Client, pods: Sequence[Object]) -> list[Object]:
+    """The pods, with the end of their logs where they failed and nobody wrote it down."""
+    failed = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Failed"][:MOST_READ]
+    if not failed:
+        return list(pods)
+    words = {uid_of(pod): await last_lines(client, pod, LAST_WORDS) for pod in failed}
+    return [_saying(pod, words[uid_of(pod)]) if words.get(uid_of(pod)) else pod for pod in pods]
+
+
+def _saying(pod: Object, words: str) -> Object:
+    statuses = [
+        {**each, "state": {"terminated": {**ended, "message": ended.get("message") or words}}}
+        if (ended := (each.get("state") or {}).get("terminated")) else each
+        for each in pod["status"].get("containerStatuses") or ()
+    ]
+    return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
+
+
+def _alive(told: Explanation, job: Object, found: Sequence[Pulse], now: datetime, quiet: float) -> Explanation:
+    reported = curves.of(job)
+    if reported is not None and (now - reported.updated).total_seconds() < quiet:
+        return replace(told, more=(*told.more, *curves.told(reported, now)))
+    state, why = told.state, told.why
+    if hangs(found, quiet):
+        state, why = "Hung", f"{why}, but they neither print nor compute"
+    elif found and all(each.silent >= quiet and each.cpu is None for each in found):
+        state, why = "Silent", f"{why}, but they print nothing"
+    return replace(told, state=state, why=why, more=(*told.more, *pulse_told(found, quiet)))
 
 
 async def _group(client: Client, kinds: Sequence[Resource], job: Object, namespace: str) -> Object | None:
@@ -79,7 +123,9 @@ def explained(kind: str, job: Object, pods: Sequence[Object], group: Object | No
     status = decode_status(job.get("status"))
     replicas = sorted((replica_of(pod) for pod in pods), key=lambda replica: replica.name)
     state, why = _state(status, replicas, group)
-    more = [*_ends(status), *_waiting(replicas, pods)] if state != "Succeeded" else []
+    remembered = status.post_mortem.ended if status.post_mortem else ()
+    more = [*_restarts(replicas), *ends.told(ends.ends_of(remembered, pods)),
+            *_waiting(replicas, pods)] if state != "Succeeded" else []
     return Explanation(kind, name_of(job), state, why, tuple(more))
 
 
@@ -111,32 +157,11 @@ def _why_waiting(group: Object | None) -> str:
         return ""
 
 
-def _ends(status: JobStatus) -> Iterator[str]:
-    """Who failed first, how long before the others, and its last words."""
-    ends = list(status.post_mortem.ended) if status.post_mortem else []
-    if not ends:
-        return
-    first, rest = ends[0], ends[1:]
-    yield f"{first.pod} failed first: {_end(first)}"
-    if first.last_words:
-        yield "its last words:"
-        yield from (f"  {line}" for line in first.last_words.splitlines()[-LAST_WORDS:])
-    for other in rest:
-        yield f"{other.pod} failed {_later(first.finished_at, other.finished_at)}: {_end(other)}"
-
-
-def _end(ended: EndedReplica) -> str:
-    code = "" if ended.exit_code is None or ended.says else f"exit code {ended.exit_code}"
-    said = [part for part in (code, ended.says, "" if ended.reason in ("", "Error") else ended.reason,
-                              f"on node {ended.node}" if ended.node else "") if part]
-    return ", ".join(said) or "no reason was given"
-
-
-def _later(first: datetime | None, other: datetime | None) -> str:
-    if first is None or other is None:
-        return "after it"
-    seconds = (other - first).total_seconds()
-    return "in the same second" if seconds < 1 else f"{seconds:.0f} s later, perhaps as a consequence"
+def _restarts(replicas: Sequence[Replica]) -> Iterator[str]:
+    """Replicas that were started again in place."""
+    for replica in replicas:
+        if replica.restarts and not replica.ended:
+            yield f"{replica.name} was started again {replica.restarts} time{'s' if replica.restarts > 1 else ''}"
 
 
 def _waiting(replicas: Sequence[Replica], pods: Sequence[Object]) -> Iterator[str]:

@@ -57,16 +57,21 @@ def attempts_of(pod: Object) -> list[Attempt]:
     ]
 
 
+# What the code or the signal nearly always means.
+_CODES = {126: "the command cannot be executed", 127: "the command was not found"}
+_SIGNALS = {"SIGKILL": "often for lack of memory", "SIGSEGV": "a crash in native code", "SIGBUS": "often for lack of "
+            "shared memory", "SIGABRT": "native code gave up"}
+
+
 def exit_in_words(code: int) -> str:
-    """`1`, or `137 (killed by SIGKILL, often for lack of memory)`."""
+    """`1`, `127 (the command was not found)`, `137 (killed by SIGKILL, often for lack of memory)`."""
     if code <= 128:
-        return str(code)
+        return f"{code} ({_CODES[code]})" if code in _CODES else str(code)
     try:
         name = signal.Signals(code - 128).name
     except ValueError:
         return str(code)
-    hint = ", often for lack of memory" if name == "SIGKILL" else ""
-    return f"{code} (killed by {name}{hint})"
+    return f"{code} (killed by {name}{f', {_SIGNALS[name]}' if name in _SIGNALS else ''})"
 
 
 def _state(pod: Object, containers: list[Object]) -> tuple[str, str, int | None]:

@@ -72,5 +72,5 @@ def test_the_first_failure_and_what_followed() -> None:
     assert (
         "mnist-worker-1 failed first: exit code 137, killed by SIGKILL, OOMKilled, on node vm",
         "its last words:", "  step 1", "  step 2",
-        "mnist-worker-0 failed 3 s later, perhaps as a consequence: exit code 1",
+        "mnist-worker-0 failed 3 s later: exit code 1; perhaps a consequence",
     ) == found.more

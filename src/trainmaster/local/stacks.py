@@ -1,0 +1,83 @@
+"""Where the Python programs of pods on this machine stand, by py-spy, if that is installed.
+
+The kernel lets us look: the processes are ours, or those of user namespaces that we made. A program inside of the pod
+was rejected: it would have to be in every image.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.cluster.kubelet import records
+from trainmaster.local.home import Home
+
+PATIENCE = 10.0
+MOST_LINES = 40
+NOT_INSTALLED = "where it hangs can be seen with py-spy: `pip install py-spy`, then ask again"
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """One process of a pod; without lines, why they could not be had."""
+
+    pid: int
+    lines: tuple[str, ...]
+
+
+def tool() -> str | None:
+    """py-spy, beside this Python or on the path."""
+    beside = Path(sys.executable).with_name("py-spy")
+    return str(beside) if beside.exists() else shutil.which("py-spy")
+
+
+def stacks(home: Home, uid: str, program: str) -> list[Stack]:
+    """Of all Python processes of a pod."""
+    return [Stack(pid, tuple(_dumped(program, pid))) for pid in _pythons(home.run / "pods" / uid)]
+
+
+def _dumped(program: str, pid: int) -> Iterator[str]:
+    try:
+        done = subprocess.run([program, "dump", "--pid", str(pid)], capture_output=True, text=True, timeout=PATIENCE,
+                              check=False)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        yield f"py-spy did not answer: {problem}"
+        return
+    said = done.stdout if done.returncode == 0 else f"py-spy: {done.stderr.strip()}"
+    yield from said.splitlines()[:MOST_LINES]
+
+
+def _pythons(pod: Path) -> list[int]:
+    """The Python processes below the shims of a pod, oldest first."""
+    lives = [place.parent for place in pod.glob(f"*/*/{records.SHIM}")
+             if not (place.parent / records.EXIT).exists()]
+    shims = [int(record["pid"]) for life in lives if (record := records.read(str(life), records.SHIM))]
+    children: dict[int, list[int]] = {}
+    for pid, parent in _processes():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    waiting: Sequence[int] = shims
+    while waiting:
+        below = [child for pid in waiting for child in children.get(pid, ())]
+        found += [pid for pid in below if _is_python(pid)]
+        waiting = below
+    return sorted(found)
+
+
+def _processes() -> Iterator[tuple[int, int]]:
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                text = (place / "stat").read_text()
+            except OSError:
+                continue
+            yield int(place.name), int(text.rpartition(")")[2].split()[1])
+
+
+def _is_python(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name.startswith("python")
+    except OSError:
+        return False

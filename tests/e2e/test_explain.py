@@ -1,0 +1,51 @@
+"""Why a job failed, hangs or would wait, from a real cluster."""
+
+import subprocess
+
+from tests.e2e.person import Person
+
+FAILS = """
+import os, time
+if os.environ["RANK"] == "1":
+    raise ValueError("bad shape 3 != 4")
+time.sleep(600)
+"""
+HANGS = "print('begun', flush=True)\nimport time\ntime.sleep(600)\n"
+WANTS = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: wants}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2
+      template: {spec: {containers: [{name: pytorch, image: python, resources: {limits: {nvidia.com/gpu: 1}}}]}}
+"""
+PY_SPY = '#!/bin/sh\n[ "$1 $2" = "dump --pid" ] && [ -d "/proc/$3" ] && echo "time.sleep (hangs.py:3)"\n'
+
+
+def test_a_job_says_what_is_wrong_with_it(person: Person) -> None:
+    """Where py-spy is not installed it is played by a program that says what it would."""
+    folder = person.folder("work", {"fails.py": FAILS, "hangs.py": HANGS, "wants.yaml": WANTS, "bin/py-spy": PY_SPY})
+    (folder / "bin" / "py-spy").chmod(0o755)
+    person.environment["PATH"] = f"{folder / 'bin'}:{person.environment['PATH']}"
+    person.trainmaster("up")
+    person.trainmaster("run", str(folder / "fails.py"), "--workers", "2")
+    hanging = subprocess.Popen(
+        [*person.prefix, str(person.command), "run", str(folder / "hangs.py"), "--workers", "2"], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=person.environment, cwd=person.home)
+    assert hanging.stdout is not None
+    hanging.stdout.readline()
+    hanging.stdout.readline()
+    hanging.terminate()
+    hanging.communicate()
+
+    failed = person.trainmaster("explain", "fails").stdout
+    hung = person.trainmaster("explain", "hangs", "--quiet", "0s").stdout
+    would = person.trainmaster("explain", "-f", str(folder / "wants.yaml")).stdout
+
+    assert "fails-worker-1 failed first" in failed
+    assert "ValueError: bad shape 3 != 4" in failed
+    assert "nothing was printed for" in hung
+    assert 2 == hung.count("(hangs.py:3)"), hung
+    assert "would wait: 0 of 2 members fit: 2 nvidia.com/gpu short; it would not fit even if nothing else ran" in would
