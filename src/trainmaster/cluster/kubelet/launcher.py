@@ -129,6 +129,12 @@ class Launcher:
         datagrams, stream = (socket.socket(fileno=fd) for fd in answer.fds)
         return datagrams, stream
 
+    async def pod_sockets(self, pause: int) -> tuple[socket.socket, socket.socket]:
+        """TCP sockets of both families in the network of the pod with this pause process. Raises Failed."""
+        answer = await self._ask({"do": "pod sockets"}, None, (pause,))
+        fourth, sixth = (socket.socket(fileno=fd) for fd in answer.fds)
+        return fourth, sixth
+
     async def conversation(
         self, head: dict[str, Any], plan: object, fds: Sequence[int]
     ) -> tuple[socket.socket, Answer]:

@@ -77,6 +77,8 @@ def _serve(request: dict[str, Any], fds: list[int], proc: int) -> None:
             _fork(lambda: entering.enter(_plan(fds[1]), fds[2], streams, report), "tm-exec", [report.fileno(), *fds])
         elif request["do"] == "listen":
             _listen(request["address"], request["port"], report)
+        elif request["do"] == "pod sockets":
+            _fork(lambda: _pod_sockets(fds[1], report), "tm-sockets", [report.fileno(), *fds])
         elif request["do"] == "socket":
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream:
                 socket.send_fds(report, [b"{}"], [stream.fileno()])
@@ -94,6 +96,18 @@ def _fork(body: Callable[[], None], name: str, wanted: list[int]) -> None:
 def _plan(memory: int) -> Any:
     size = os.fstat(memory).st_size
     return json.loads(os.pread(memory, size, 0))
+
+
+def _pod_sockets(pause: int, report: socket.socket) -> None:
+    """Two TCP sockets, of each family, in the network of a pod; where a socket was made, it stays."""
+    try:
+        with Step("join the pod's network"):
+            linux.setns(pause, linux.CLONE_NEWNET)
+            pair = [socket.socket(family, socket.SOCK_STREAM) for family in (socket.AF_INET, socket.AF_INET6)]
+    except Failed as failed:
+        report.send(json.dumps(failed.as_message()).encode())
+        return
+    socket.send_fds(report, [b"{}"], [each.fileno() for each in pair])
 
 
 def _listen(address: str, port: int, report: socket.socket) -> None:

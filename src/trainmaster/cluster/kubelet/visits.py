@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from trainmaster.cluster.kubelet import channels, spdy_talk
+from trainmaster.cluster.kubelet import channels, forwarding, spdy_talk
 from trainmaster.cluster.kubelet.attach import attached
 from trainmaster.cluster.kubelet.channels import Channels
 from trainmaster.cluster.kubelet.conversation import Command, Partner, converse
@@ -18,7 +18,7 @@ from trainmaster.cluster.kubelet.launcher import Launcher
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.pods import Pods
 from trainmaster.cluster.kubelet.records import Failed
-from trainmaster.cluster.kubelet.spdy_session import PlainWire, Session
+from trainmaster.cluster.kubelet.spdy_session import MessageWire, PlainWire, Session
 from trainmaster.cluster.kubelet.spdy_talk import SpdyTalk
 from trainmaster.cluster.kubelet.talk import Asked, Gone, Talk, failed
 from trainmaster.runtime.takeover import upgraded
@@ -38,6 +38,7 @@ class Visits:
         for method in ("GET", "POST"):
             router.add_route(method, "/exec/{namespace}/{pod}/{container}", self._exec)
             router.add_route(method, "/attach/{namespace}/{pod}/{container}", self._attach)
+            router.add_route(method, "/portForward/{namespace}/{pod}", self._forward)
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
         try:
@@ -68,6 +69,40 @@ class Visits:
             return partner, partner.close
 
         return await _conversation(request, asked, begin)
+
+    async def _forward(self, request: web.Request) -> web.StreamResponse:
+        names = request.match_info
+        try:
+            life = pod_of(self._pods, names["namespace"], names["pod"])
+            if life.sandbox is None or life.sandbox.ended:
+                raise Refused(400, f'pod "{names["pod"]}" is not running')
+            return await self._forwarded(request, life)
+        except Refused as refused:
+            return web.Response(status=refused.code, text=str(refused))
+        except ConnectionError:
+            return web.Response(status=400)
+
+    async def _forwarded(self, request: web.Request, life: Life) -> web.StreamResponse:
+        """Raises Refused before the upgrade, ConnectionError after it."""
+        def connect(port: int) -> Awaitable[forwarding.Connection]:
+            return forwarding.connected(self._launcher, life, port)
+
+        upgrade = request.headers.get("Upgrade", "")
+        if upgrade.lower() == "websocket":
+            ports = forwarding.ports(request.query.getall("port", []))
+            socket = channels.upgrade(forwarding.WEBSOCKET_PROTOCOLS)
+            await socket.prepare(request)
+            if socket.ws_protocol == forwarding.TUNNEL:
+                await forwarding.on_spdy(Session(MessageWire(socket)), connect)
+            else:
+                await forwarding.on_channels(socket, ports, connect)
+            return socket
+        if upgrade.upper() != SPDY:
+            raise Refused(400, "Upgrade request required")
+        protocol = negotiated(request, (forwarding.PROTOCOL,))
+        reader, writer = upgraded(request, {"Connection": "Upgrade", "Upgrade": SPDY, VERSION_HEADER: protocol})
+        await forwarding.on_spdy(Session(PlainWire(reader, writer)), connect)
+        return web.Response()
 
     def _found(self, request: web.Request) -> tuple[Life, str]:
         names = request.match_info
