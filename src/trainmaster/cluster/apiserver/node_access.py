@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from trainmaster.api.core import LEASES, NODES
+from trainmaster.api import core
+from trainmaster.api.core import LEASES, NODES, SERVICE_ACCOUNTS
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import failures, rbac
 from trainmaster.cluster.apiserver.auth import Identity
@@ -82,6 +83,34 @@ class Nodes:
         if wanted.resource == "pods" and wanted.name and wanted.verb not in ("list", "watch"):
             return self._own_pod(node, wanted)
         return Decision(True)
+
+    def check_token(self, who: Identity, namespace: str, account: str, asked: Object) -> None:
+        """A node gets tokens for the pods that run on it, and for whom these talk to. Raises Failure 403 or 404."""
+        if node := node_of(who):
+            spec = asked.get("spec") or {}
+            if why := self._unfit(node, namespace, spec.get("boundObjectRef") or {}, spec.get("audiences") or [""]):
+                raise failures.forbidden(SERVICE_ACCOUNTS, account, why)
+
+    def _unfit(self, node: str, namespace: str, bound: Object, audiences: list[str]) -> str:
+        """Why a node does not get a token that is bound to this; nothing, if it does."""
+        if (bound.get("apiVersion"), bound.get("kind")) != ("v1", "Pod") or not bound.get("name"):
+            return "node requested token not bound to a pod"
+        if not bound.get("uid"):
+            return "node requested token with a pod binding without a uid"
+        if (record := self._store.get(f"{PODS}{namespace}/{bound['name']}")) is None:
+            raise failures.not_found(core.PODS, bound["name"])
+        pod = orjson.loads(record.value)
+        if bound["uid"] != pod["metadata"]["uid"]:
+            return (f"the UID in the bound object reference ({bound['uid']}) does not match the UID in record. "
+                    "The object might have been deleted and then recreated")
+        if _bound_to(pod) != node:
+            return "node requested token bound to a pod scheduled on a different node"
+        if len(audiences) > 1:
+            return "node may only request 0 or 1 audiences"
+        if audiences[0] not in _audiences(pod):
+            return (f"audience {quoted(audiences[0])} not found in pod spec volume, {USER_PREFIX}{node} is not "
+                    "authorized to request tokens for this audience")
+        return ""
 
     def _own_pod(self, node: str, wanted: Attributes) -> Decision:
         record = self._store.get(f"{PODS}{wanted.namespace}/{wanted.name}")
@@ -165,6 +194,13 @@ def _references(source: dict[str, Any], config_map: str, secret: str) -> Iterato
         yield "configmaps", str(found.get("name"))
     if found := source.get(secret):
         yield "secrets", str(found.get("name"))
+
+
+def _audiences(pod: Object) -> set[str]:
+    """For whom a pod wants tokens of its account in its volumes; "" is the API server."""
+    sources = (each for volume in pod["spec"].get("volumes") or ()
+               for each in (volume.get("projected") or {}).get("sources") or ())
+    return {str(found.get("audience") or "") for each in sources if (found := each.get("serviceAccountToken"))}
 
 
 def _bound_to(pod: Object) -> str:

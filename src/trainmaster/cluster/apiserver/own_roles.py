@@ -25,6 +25,11 @@ CONTROLLERS: dict[str, tuple[Rule, ...]] = {
         Rule(("create",), ("",), ("configmaps", "serviceaccounts")),
         Rule(("update", "delete"), ("",), ("configmaps",), _ROOT_CERTIFICATE),
     ),
+    "account-tokens": (
+        Rule((*_READ, "update", "delete"), ("",), ("secrets",)),
+        Rule(("get",), ("",), ("serviceaccounts",)),
+        Rule(("create",), ("",), ("serviceaccounts/token",)),
+    ),
     # Deployments, replica sets and the like share what they follow, and so one name.
     "workloads": (
         Rule((*_READ, "get", "create", "update", "patch", "delete"), ("apps",),

@@ -159,7 +159,8 @@ class ApiServer:
         self._catalog = Catalog()
         self._admission = Admission(store, self._catalog)
         self._rbac = Rbac(store)
-        self._access = Either(self._rbac, node_access.Nodes(store))
+        self._nodes = node_access.Nodes(store)
+        self._access = Either(self._rbac, self._nodes)
         self._watches = Watches(store, clock)
         self._chain = Chain(store, self._catalog, judges)
         self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock,
@@ -415,6 +416,7 @@ class ApiServer:
                 return await self._connected(call)
             case "token":
                 asked = parts.token_request(call.attachment() if call.request.body.strip() else {})
+                self._nodes.check_token(call.who, place.namespace, place.name, asked)
                 return _json(201, self.accounts.request(place.namespace, place.name, asked))
             case "scale" if call.verb == "get":
                 thing = orjson.loads(call.kind.present(self._resources.get(call.kind, place.namespace, place.name)))

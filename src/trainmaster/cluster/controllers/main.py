@@ -9,7 +9,16 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
-from trainmaster.cluster.controllers import aggregation, announce, endpoints, everywhere, expiry, namespaces, quotas
+from trainmaster.cluster.controllers import (
+    aggregation,
+    announce,
+    endpoints,
+    everywhere,
+    expiry,
+    namespaces,
+    quotas,
+    tokens,
+)
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.controllers.inventory import Inventory
@@ -37,7 +46,8 @@ async def run(
     kinds = Kinds(client_of("kinds"), clock)
     parts: dict[str, Work] = {
         "kinds": kinds.run,
-        "garbage-collector, namespaces, quotas, workloads": lambda: _over_everything(client_of, clock, kinds),
+        "garbage-collector, namespaces, quotas, workloads, account-tokens":
+            lambda: _over_everything(client_of, clock, kinds, authority),
         "everywhere": lambda: everywhere.run(client_of("everywhere"), clock, authority),
         "role-aggregation": lambda: aggregation.run(client_of("clusterrole-aggregation-controller"), clock),
         "event-expiry": lambda: expiry.run(client_of("event-expiry"), clock),
@@ -60,7 +70,7 @@ async def kept_running(name: str, work: Work, clock: Clock) -> None:
         await clock.sleep(RESTART_SECONDS)
 
 
-async def _over_everything(client_of: Callable[[str], Client], clock: Clock, kinds: Kinds) -> None:
+async def _over_everything(client_of: Callable[[str], Client], clock: Clock, kinds: Kinds, authority: bytes) -> None:
     collecting = client_of("generic-garbage-collector")
     inventory = Inventory(collecting, clock, kinds)
     collector = Collector(collecting, clock, inventory)
@@ -68,5 +78,6 @@ async def _over_everything(client_of: Callable[[str], Client], clock: Clock, kin
         group.create_task(collector.run())
         group.create_task(namespaces.run(client_of("namespace-controller"), clock, inventory))
         group.create_task(quotas.run(client_of("resourcequota-controller"), clock, inventory))
+        group.create_task(tokens.run(client_of("account-tokens"), clock, inventory, authority))
         group.create_task(workloads.run(client_of("workloads"), clock, inventory))
         group.create_task(inventory.run())

@@ -19,6 +19,7 @@ def needy(name: str, node: str) -> dict[str, object]:
         {"name": "s", "secret": {"secretName": f"s-{name}"}}, {"name": "c", "configMap": {"name": f"c-{name}"}},
         {"name": "d", "persistentVolumeClaim": {"claimName": f"d-{name}"}},
         {"name": "p", "projected": {"sources": [{"secret": {"name": f"p-{name}"}}]}},
+        {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t", "audience": "vault"}}]}},
     ], containers=[{"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": f"e-{name}"}}],
                     "env": [{"name": "V", "valueFrom": {"configMapKeyRef": {"name": f"v-{name}", "key": "k"}}}]}])
 
@@ -66,7 +67,6 @@ async def test_what_a_pod_needs_goes_to_its_node_as_long_as_it_is_there(api: Api
     pytest.param("PUT", f"{PODS}/mine", False, id="the spec of its pod"),
     pytest.param("POST", PODS, False, id="a new pod"),
     pytest.param("GET", "/api/v1/pods", True, id="all pods, whose names it answers"),
-    pytest.param("POST", f"{CORE}/serviceaccounts/a-mine/token", True, id="a token of the account of its pod"),
     pytest.param("POST", f"{CORE}/serviceaccounts/a-other/token", False, id="a token of another account"),
     pytest.param("PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/here", True, id="its lease"),
     pytest.param("PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/there", False,
@@ -76,6 +76,39 @@ async def test_what_a_pod_needs_goes_to_its_node_as_long_as_it_is_there(api: Api
 ])
 async def test_what_a_node_may_do(api: Api, method: str, path: str, allowed: bool) -> None:
     assert allowed == await may(api, method, path)
+
+
+BOUND = {"apiVersion": "v1", "kind": "Pod"}
+
+
+@pytest.mark.parametrize(("account", "bound", "audiences", "why"), [
+    pytest.param("mine", {**BOUND, "name": "mine"}, [], "", id="a token for its pod"),
+    pytest.param("mine", {**BOUND, "name": "mine"}, ["vault"], "", id="one for whom the pod talks to"),
+    pytest.param("mine", {**BOUND, "name": "mine"}, ["bank"], 'audience "bank" not found in pod spec volume, '
+                 "system:node:here is not authorized to request tokens for this audience", id="one for somebody else"),
+    pytest.param("mine", {**BOUND, "name": "mine"}, ["vault", "bank"], "node may only request 0 or 1 audiences",
+                 id="one for several"),
+    pytest.param("mine", None, [], "node requested token not bound to a pod", id="bound to nothing"),
+    pytest.param("mine", {"apiVersion": "v1", "kind": "Node", "name": "here", "uid": "1"}, [],
+                 "node requested token not bound to a pod", id="bound to the node itself"),
+    pytest.param("mine", {**BOUND, "name": "mine", "uid": ""}, [],
+                 "node requested token with a pod binding without a uid", id="a pod by name only"),
+    pytest.param("mine", {**BOUND, "name": "mine", "uid": "1"}, [], "the UID in the bound object reference (1) does "
+                 "not match the UID in record. The object might have been deleted and then recreated",
+                 id="a pod of before"),
+    pytest.param("mine", {**BOUND, "name": "other"}, [],
+                 "node requested token bound to a pod scheduled on a different node", id="a pod elsewhere"),
+])
+async def test_tokens_a_node_gets(
+        api: Api, account: str, bound: dict[str, str] | None, audiences: list[str], why: str) -> None:
+    if bound is not None and "uid" not in bound:
+        bound = {**bound, "uid": (await api.get(f"{PODS}/{bound['name']}")).json["metadata"]["uid"]}
+    api.transport = InProcess(api.server, HERE)
+    answer = await api.post(f"{CORE}/serviceaccounts/a-{account}/token",
+                            {"spec": {"boundObjectRef": bound, "audiences": audiences}})
+
+    assert (403, f'serviceaccounts "a-{account}" is forbidden: {why}') == (answer.code, answer.message) if why else \
+        answer.code == 201
 
 
 @pytest.mark.parametrize(("name", "code"), [pytest.param("here", 201, id="itself"),

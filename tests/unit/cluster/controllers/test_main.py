@@ -146,7 +146,7 @@ async def test_the_collector_begins_anew_after_a_failure(cluster: Cluster, clien
     kinds = Kinds(cluster.client(), clock)
     async with at_work(kinds.run()):
         for life in ("first", "second"):
-            async with at_work(main._over_everything(one(cluster.client(life)), clock, kinds)):
+            async with at_work(main._over_everything(one(cluster.client(life)), clock, kinds, AUTHORITY)):
                 await clock.advance(seconds=1)
                 [owner] = await make(client, config_map("owner"))
                 await make(client, config_map("child", owner))
