@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+from urllib.parse import urlsplit
 
 from trainmaster.cluster.kubelet import main as kubelet
 from trainmaster.cluster.kubelet.images import Catalog, shipped
@@ -43,12 +44,13 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     offers = {**what_this_machine_offers(), **offered}
+    access = kubeconfig.load(home.keys / "node.kubeconfig")
+    api = urlsplit(access.server)
     settings = kubelet.NodeSettings(
         name=node_name_of(socket.gethostname()), run=home.run, logs=home.pod_logs, volumes=home.volumes,
         cpus=offers.pop("cpu"), memory=offers.pop("memory"), resources=offers, hidden=(home.path,),
-        announced=reports.announced,
+        announced=reports.announced, api=(str(api.hostname), api.port or 443),
     )
-    access = kubeconfig.load(home.keys / "node.kubeconfig")
     client = Client(kubeconfig.transport(access), user_agent="kubelet")
     agent = asyncio.create_task(
         kubelet.run(settings, client=client, images=Catalog(home.envs, shipped()), clock=RealClock(),

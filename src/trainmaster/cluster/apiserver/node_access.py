@@ -3,7 +3,8 @@
 Roles cannot say "the secrets of the pods that run here", so nodes have an authorizer of their own, as in Kubernetes. It
 knows which ConfigMaps, Secrets, claims and accounts the pods of each node refer to, and reads that from the store's
 changes when a node asks (as `authorization` does). A pod is read once, when it is bound: what it refers to stays.
-One thing is wider than in Kubernetes: the node also answers the names of pods, so it may list all of them.
+Two things are wider than in Kubernetes: the node also answers the names of pods and leads the addresses of services to
+them, so it may list all pods and all endpoints.
 """
 
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ RULES = (
     Rule(("create", "get", "update"), ("",), ("nodes",)),
     Rule(("update",), ("",), ("nodes/status",)),
     Rule(("list", "watch"), ("",), ("pods", "services")),
+    Rule(("list", "watch"), ("discovery.k8s.io",), ("endpointslices",)),
     Rule(("get", "delete"), ("",), ("pods",)),
     Rule(("update",), ("",), ("pods/status",)),
     Rule(("get", "list", "watch"), ("",), ("configmaps", "secrets", "persistentvolumeclaims")),

@@ -46,6 +46,7 @@ class Sources:
     allocatable: Mapping[str, str] = field(default_factory=dict)    # what stands in for a limit that is not set
     tokens: Mapping[TokenPlace, str] = field(default_factory=dict)  # of the pod's account
     claims: Mapping[str, Claimed] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)          # variables about services
 
 
 def references(container: Object) -> tuple[set[str], set[str]]:
@@ -83,9 +84,9 @@ def environment(pod: Object, container: Object, image: Image, sources: Sources) 
             if value is not None:
                 found[variable["name"]] = value
         else:
-            found[variable["name"]] = expand(str(variable.get("value") or ""), found)
+            found[variable["name"]] = expand(str(variable.get("value") or ""), {**sources.links, **found})
     home = "/root" if user_of(pod, container) == 0 else "/"
-    return {"HOME": home, "HOSTNAME": hostname(pod), **image.environment, **found}
+    return {"HOME": home, "HOSTNAME": hostname(pod), **image.environment, **sources.links, **found}
 
 
 def command(container: Object, image: Image, values: Mapping[str, str]) -> list[str]:

@@ -16,11 +16,12 @@ import socket
 from trainmaster.cluster.kubelet import linux, records
 from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only, reap_for_ever
 from trainmaster.cluster.kubelet.records import Failed, Step
+from trainmaster.cluster.network import layout
 from trainmaster.cluster.network.netlink import Netlink
 
 BRIDGE = "tm0"
-GATEWAY = "10.88.0.1"
-PREFIX = 16
+GATEWAY = layout.GATEWAY
+PREFIX = layout.PREFIX
 # Locally administered; fixed, because a bridge without an address of its own takes that of its lowest port.
 BRIDGE_MAC = bytes((0x02, 0x54, 10, 88, 0, 1))
 
@@ -141,6 +142,12 @@ def furnish() -> None:
         bridge = link.make_bridge(BRIDGE, BRIDGE_MAC)
     with Step("give the bridge its address"):
         link.add_address(bridge, GATEWAY, PREFIX)
+    with Step("make a route to the addresses of services"):
+        link.add_route(layout.SERVICE_NETWORK, bridge)
+        linux.set_sysctl("net/ipv4/ip_forward", "1")
+        # A packet for a service comes in and goes out by the bridge; nobody shall be told of a shorter way.
+        for name in ("all", "default", BRIDGE):
+            linux.set_sysctl(f"net/ipv4/conf/{name}/send_redirects", "0")
     link.close()
 
 

@@ -123,11 +123,16 @@ class Launcher:
     async def container(self, plan: ContainerPlan, pause: int) -> Answer:
         return await self._ask({"do": "container"}, plan, (pause,))
 
-    async def listen(self, address: str, port: int) -> tuple[socket.socket, socket.socket]:
-        """A UDP and a TCP socket in the cluster's network."""
-        answer = await self._ask({"do": "listen", "address": address, "port": port}, None, ())
-        datagrams, stream = (socket.socket(fileno=fd) for fd in answer.fds)
-        return datagrams, stream
+    async def open_socket(
+        self, family: int, kind: int, protocol: int = 0, bind: tuple[str, int] | None = None
+    ) -> socket.socket:
+        """A socket in the cluster's network; bound, and listening if it is a stream's, if so asked. Raises OSError."""
+        head = {"do": "socket", "family": family, "kind": kind, "protocol": protocol, "bind": bind}
+        try:
+            answer = await self._ask(head, None, ())
+        except Failed as failed:
+            raise OSError(failed.number, failed.text) from failed
+        return socket.socket(fileno=answer.fds[0])
 
     async def pod_sockets(self, pause: int) -> tuple[socket.socket, socket.socket]:
         """TCP sockets of both families in the network of the pod with this pause process. Raises Failed."""
@@ -152,8 +157,7 @@ class Launcher:
 
     async def stream(self) -> socket.socket:
         """A TCP socket in the cluster's network, to be connected from here."""
-        answer = await self._ask({"do": "socket"}, None, ())
-        made = socket.socket(fileno=answer.fds[0])
+        made = await self.open_socket(socket.AF_INET, socket.SOCK_STREAM)
         made.setblocking(False)
         return made
 

@@ -158,6 +158,18 @@ def set_hostname(name: str) -> None:
     _checked(_libc.sethostname(raw, len(raw)), f"sethostname {name}")
 
 
+def set_sysctl(name: str, value: str) -> None:
+    """Set a sysctl of the caller's namespaces, where the kernel has it."""
+    try:
+        handle = os.open(f"/proc/sys/{name}", os.O_WRONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.write(handle, value.encode())
+    finally:
+        os.close(handle)
+
+
 def set_process_name(name: str) -> None:
     """What `ps -o comm` shows."""
     _libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)

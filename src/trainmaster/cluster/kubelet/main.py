@@ -1,9 +1,9 @@
 """The node agent: wires its parts and runs until cancelled. Pods go on when it ends; the next one adopts them."""
 
 import asyncio
-import contextlib
 import resource
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from trainmaster.api.core import PODS, SERVICES
@@ -20,10 +20,13 @@ from trainmaster.cluster.kubelet.reaching import reach_by
 from trainmaster.cluster.kubelet.records import HOLDER, Failed
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.server import Server
+from trainmaster.cluster.kubelet.servicelinks import service_links
 from trainmaster.cluster.kubelet.settings import NodeSettings
 from trainmaster.cluster.kubelet.starting import Starter
 from trainmaster.cluster.kubelet.supplies import Supplies
 from trainmaster.cluster.kubelet.visits import Visits
+from trainmaster.cluster.network.doors import Doors
+from trainmaster.cluster.network.forwarding import ENDPOINT_SLICES
 from trainmaster.cluster.network.nameserver import Nameserver
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError
@@ -67,11 +70,14 @@ async def _serve(
     mine = Informer(client, PODS, clock=clock, fields=f"spec.nodeName={settings.name}")
     everyone = Informer(client, PODS, clock=clock)
     services = Informer(client, SERVICES, clock=clock)
+    slices = Informer(client, ENDPOINT_SLICES, clock=clock)
     events = Events(Recorder(client, "kubelet", clock))
     groups = await asyncio.to_thread(cgroups.begin, settings.run)
     if groups.missing:
         log.warning("limits are kept without the kernel's help: memory is watched", cause=groups.missing)
-    supplies = Supplies(client, clock, register.offered(settings))
+    supplies = Supplies(
+        client, clock, register.offered(settings), lambda pod: service_links(pod, services.copy.all())
+    )
     starter = Starter(
         settings, supplies, images, clock, events, node.launcher, rootless=node.rootless,
         allocatable=register.offered(settings), groups=groups,
@@ -82,8 +88,23 @@ async def _serve(
         supplies, Following(client, clock),
     )
     nameserver = Nameserver(services.copy.all, everyone.copy.all)
+    doors = Doors(
+        services.copy.all, slices.copy.all, mine.copy.all, api=settings.api, clock=clock,
+        complain=lambda thing, text: events.warning(thing, "PortNotOpen", text),
+    )
     for informer in (services, everyone):
         informer.on_change(lambda before, after: nameserver.changed())  # noqa: ARG005  any change will do
+    for informer in (services, slices, mine):
+        informer.on_change(lambda before, after: doors.changed())  # noqa: ARG005
+
+    async def serve_network(launcher: Launcher, ready: Callable[[], None]) -> None:
+        for informer in (services, slices):
+            await informer.synced()
+        sockets = [await launcher.open_socket(socket.AF_INET, kind, 0, (holder.GATEWAY, 53))
+                   for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM)]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(nameserver.serve(*sockets))
+            group.create_task(doors.run(launcher, ready))
 
     async def drain() -> None:
         await pods.drain()
@@ -97,15 +118,18 @@ async def _serve(
         pods.try_again()
 
     async with asyncio.TaskGroup() as group:
-        for informer in (mine, everyone, services):
+        for informer in (mine, everyone, services, slices):
             group.create_task(informer.run())
         group.create_task(events.run())
-        group.create_task(node.hold(nameserver, begun_again))
+        group.create_task(node.hold(serve_network, begun_again))
         await _registered(settings, client, clock)
         group.create_task(register.keep_alive(settings, client, clock))
         await node.started.wait()
         group.create_task(pods.run())
         group.create_task(Server(pods, Visits(pods, node.launcher), clock, drain).run(settings.socket, ready))
+
+
+_LAST_WORDS = 1.0
 
 
 class _Node:
@@ -129,19 +153,28 @@ class _Node:
         self._holder = Process(found[0], lambda: None)
         self.rootless = bool(found[1].get("rootless"))
 
-    async def hold(self, nameserver: Nameserver, begun_again: Callable[[], None]) -> None:
-        """Serve names in the cluster's network; if the holder is lost, begin again with another, and say so."""
+    async def hold(
+        self, serve: Callable[[Launcher, Callable[[], None]], Coroutine[None, None, None]],
+        begun_again: Callable[[], None],
+    ) -> None:
+        """Serve the cluster's network; if the holder is lost, begin again with another, and say so."""
         while True:
-            sockets = await self.launcher.listen(holder.GATEWAY, 53)
-            serving = asyncio.create_task(nameserver.serve(*sockets))
-            self.started.set()
+            assert self._holder is not None
+            ended = asyncio.create_task(self._holder.end())
+            serving = asyncio.create_task(serve(self.launcher, self.started.set))
             try:
-                assert self._holder is not None
-                await self._holder.end()
+                await asyncio.wait([ended, serving], return_when=asyncio.FIRST_COMPLETED)
+                if serving.done() and not ended.done():
+                    # What it lacks may be the network that ended a moment ago.
+                    async with asyncio.timeout(_LAST_WORDS):
+                        await ended
+            except TimeoutError:
+                serving.result()
+                raise
             finally:
-                serving.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await serving
+                for task in (ended, serving):
+                    task.cancel()
+                await asyncio.gather(ended, serving, return_exceptions=True)
             if self.draining:
                 return
             log.error("the holder of the cluster's namespaces is gone, and with it every container; starting another")

@@ -60,9 +60,9 @@ def _prepare(plan: SandboxPlan) -> None:
     with Step("make the pod's link"):
         cluster.make_pair(plan["port"], bridge, "eth0", mac_of(plan["address"]), os.getpid())
     with Step("set the pod's network options"):
-        _set("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
+        linux.set_sysctl("net/ipv4/ip_unprivileged_port_start", "0")
         # One address family: half the name queries, and no wait for duplicate detection.
-        _set("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1")
+        linux.set_sysctl("net/ipv6/conf/eth0/disable_ipv6", "1")
     pod = Netlink()
     with Step("configure the pod's link"):
         index = socket.if_nametoindex("eth0")
@@ -101,15 +101,3 @@ def _pause(plan: SandboxPlan, proc: int, report: socket.socket) -> None:
     become_quiet()
     keep_only([])
     reap_for_ever()
-
-
-def _set(path: str, value: str) -> None:
-    """Set a sysctl where the kernel has it."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        os.write(handle, value.encode())
-    finally:
-        os.close(handle)

@@ -26,6 +26,7 @@ class NodeSettings:
     announced: Callable[[Object, Object], Mapping[str, str]] = lambda _pod, _container: {}  # variables beside their own
     log_bytes: int = MOST_BYTES    # of one file of a container's log
     log_files: int = MOST_FILES    # how many of them are kept; 0: one, without a bound
+    api: tuple[str, int] | None = None      # the API server, for pods too; None: they cannot reach it
 
     @property
     def pods(self) -> Path:

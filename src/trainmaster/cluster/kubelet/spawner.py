@@ -75,13 +75,10 @@ def _serve(request: dict[str, Any], fds: list[int], proc: int) -> None:
         elif request["do"] == "exec":
             streams = (fds[3], fds[4], fds[5]) if len(fds) == _DESCRIPTORS else None      # none: a terminal
             _fork(lambda: entering.enter(_plan(fds[1]), fds[2], streams, report), "tm-exec", [report.fileno(), *fds])
-        elif request["do"] == "listen":
-            _listen(request["address"], request["port"], report)
         elif request["do"] == "pod sockets":
             _fork(lambda: _pod_sockets(fds[1], report), "tm-sockets", [report.fileno(), *fds])
         elif request["do"] == "socket":
-            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream:
-                socket.send_fds(report, [b"{}"], [stream.fileno()])
+            _socket(request, report)
 
 
 def _fork(body: Callable[[], None], name: str, wanted: list[int]) -> None:
@@ -110,18 +107,26 @@ def _pod_sockets(pause: int, report: socket.socket) -> None:
     socket.send_fds(report, [b"{}"], [each.fileno() for each in pair])
 
 
-def _listen(address: str, port: int, report: socket.socket) -> None:
-    """A UDP and a TCP socket in the cluster's network; the agent itself stays in the host's."""
+def _socket(request: dict[str, Any], report: socket.socket) -> None:
+    """A socket in the cluster's network; the agent itself stays in the host's."""
+    bind = request["bind"]
+    where = f"listen on {bind[0]}:{bind[1]}" if bind else "make a socket"
+    made = None
     try:
-        with Step(f"listen on {address}:{port} in the cluster's network"):
-            datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            datagrams.bind((address, port))
-            stream = socket.create_server((address, port), backlog=64)
+        with Step(f"{where} in the cluster's network"):
+            made = socket.socket(request["family"], request["kind"], request["protocol"])
+            if bind:
+                if request["kind"] == socket.SOCK_STREAM:
+                    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                made.bind((bind[0], bind[1]))
+                if request["kind"] == socket.SOCK_STREAM:
+                    made.listen(128)
+            socket.send_fds(report, [b"{}"], [made.fileno()])
     except Failed as failed:
         report.send(json.dumps(failed.as_message()).encode())
-        return
-    with datagrams, stream:
-        socket.send_fds(report, [b"{}"], [datagrams.fileno(), stream.fileno()])
+    finally:
+        if made is not None:
+            made.close()
 
 
 if __name__ == "__main__":

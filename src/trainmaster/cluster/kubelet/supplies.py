@@ -8,7 +8,7 @@ import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -39,6 +39,7 @@ class Supplies:
     client: Client
     clock: Clock
     allocatable: Mapping[str, str]
+    links: Callable[[Object], Mapping[str, str]] = lambda _pod: {}      # a pod's variables about services
 
     async def prepare(self, life: Life) -> volumes.Volumes:
         """Make all volumes of a pod. Raises VolumeError."""
@@ -77,7 +78,10 @@ class Supplies:
         fields = {"status.hostIP": GATEWAY, "status.hostIPs": GATEWAY}
         if life.address:
             fields |= {"status.podIP": life.address, "status.podIPs": life.address}
-        return Sources(await fetched(CONFIG_MAPS, maps), await fetched(SECRETS, secrets), fields, self.allocatable)
+        return Sources(
+            await fetched(CONFIG_MAPS, maps), await fetched(SECRETS, secrets), fields, self.allocatable,
+            links=self.links(life.pod),
+        )
 
     async def _tokens(self, life: Life) -> dict[TokenPlace, str]:
         """The tokens of the pod's account, bound to the pod: those it has while they are good, else new ones. If the

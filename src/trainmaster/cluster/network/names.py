@@ -1,9 +1,9 @@
 """DNS for pods: the zone as data, and an answer as a function of a query and the zone. Pure.
 
 Names are those of Kubernetes: `svc.ns.svc.cluster.local` and, through a pod's search list, every shorter form of it;
-`hostname.subdomain.ns.svc.cluster.local`; `10-88-0-5.ns.pod.cluster.local`. A ClusterIP service is answered with the
-addresses of its ready pods, as a headless one is: right for services whose port is the pods' port, and no packet has to
-be rewritten. Queries come from programs we do not control, so whatever the bytes are, `answer` returns.
+`hostname.subdomain.ns.svc.cluster.local`; `10-88-0-5.ns.pod.cluster.local`. A service with an address of its own is
+answered with that, a headless one with the addresses of its ready pods, an external one with its other name. Queries
+come from programs we do not control, so whatever the bytes are, `answer` returns.
 """
 
 import struct
@@ -15,7 +15,9 @@ from trainmaster.api.meta import Object, labels_of, name_of, namespace_of
 DOMAIN = "cluster.local"
 TTL = 5                 # seconds, as CoreDNS: names follow pods
 
-A, PTR, AAAA, SRV, ANY = 1, 12, 28, 33, 255
+HEADLESS = "None"
+
+A, CNAME, PTR, AAAA, SRV, ANY = 1, 5, 12, 28, 33, 255
 _OPT = 41
 _IN = 1
 NO_ERROR, FORMAT_ERROR, NAME_ERROR, NOT_IMPLEMENTED = 0, 1, 3, 4
@@ -38,38 +40,63 @@ class Zone:
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)      # () for a name without any
     pointers: Mapping[str, str] = field(default_factory=dict)                   # reverse name -> name
     services: Mapping[str, tuple[Target, ...]] = field(default_factory=dict)    # _port._tcp.svc... -> targets
+    aliases: Mapping[str, str] = field(default_factory=dict)                    # names that stand for another
     parents: frozenset[str] = frozenset()                                       # names on the way to others
 
 
 def build(services: Iterable[Object], pods: Iterable[Object]) -> Zone:
     """The zone for these services and pods."""
-    addresses: dict[str, tuple[str, ...]] = {}
-    pointers: dict[str, str] = {}
-    targets: dict[str, tuple[Target, ...]] = {}
+    drawn = _Drawn()
     by_namespace: dict[str, list[Object]] = {}
     for pod in pods:
         if (pod.get("status") or {}).get("podIP") and not _over(pod):
             by_namespace.setdefault(namespace_of(pod), []).append(pod)
     for service in services:
         spec = service.get("spec") or {}
-        if spec.get("type") == "ExternalName":
-            continue
         name = f"{name_of(service)}.{namespace_of(service)}.svc.{DOMAIN}".lower()
-        backing = _backing(service, by_namespace.get(namespace_of(service), []))
-        if backing or spec.get("clusterIP") != "None":       # headless and without pods: not there, as in CoreDNS
-            addresses[name] = tuple(pod["status"]["podIP"] for pod in backing)
-        hosts = {}
-        for pod in backing:
-            host = hosts[pod["status"]["podIP"]] = f"{_host_label(pod, service)}.{name}".lower()
-            addresses[host] = (*addresses.get(host, ()), pod["status"]["podIP"])
-            reverse = _reverse(pod["status"]["podIP"])
-            if reverse not in pointers or _has_own_name(pod, service):     # of several names the one it asked for
-                pointers[reverse] = host
-        for port in spec.get("ports") or ():
+        if spec.get("type") == "ExternalName":
+            drawn.aliases[name] = str(spec.get("externalName") or "").rstrip(".").lower()
+        else:
+            drawn.service(name, service, _backing(service, by_namespace.get(namespace_of(service), [])))
+    return Zone(
+        drawn.addresses, drawn.pointers, drawn.targets, drawn.aliases, _parents([*drawn.addresses, *drawn.aliases])
+    )
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """A zone that is being made."""
+
+    addresses: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    pointers: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, tuple[Target, ...]] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def service(self, name: str, service: Object, backing: list[Object]) -> None:
+        """A headless one without pods is not there, as in CoreDNS. Pods have names below either sort."""
+        spec = service.get("spec") or {}
+        hosts = [self._host(name, service, pod) for pod in backing]
+        own = str(spec.get("clusterIP") or HEADLESS)
+        if own != HEADLESS:
+            self.addresses[name] = (own,)
+            self.pointers[_reverse(own)] = name
+        elif backing:
+            self.addresses[name] = tuple(pod["status"]["podIP"] for pod in backing)
+        self._ports(name, spec.get("ports") or (), hosts if own == HEADLESS else [name])
+
+    def _host(self, name: str, service: Object, pod: Object) -> str:
+        address = str(pod["status"]["podIP"])
+        host = f"{_host_label(pod, service)}.{name}".lower()
+        self.addresses[host] = (*self.addresses.get(host, ()), address)
+        if _reverse(address) not in self.pointers or _has_own_name(pod, service):
+            self.pointers[_reverse(address)] = host      # of several names the one it asked for
+        return host
+
+    def _ports(self, name: str, ports: Iterable[Object], hosts: list[str]) -> None:
+        for port in ports:
             if port.get("name") and hosts:
                 key = f"_{port['name']}._{str(port.get('protocol') or 'TCP').lower()}.{name}".lower()
-                targets[key] = tuple(Target(int(port.get("port") or 0), host) for host in hosts.values())
-    return Zone(addresses, pointers, targets, _parents(addresses))
+                self.targets[key] = tuple(Target(int(port.get("port") or 0), host) for host in hosts)
 
 
 def _parents(names: Iterable[str]) -> frozenset[str]:
@@ -109,6 +136,8 @@ def _find(name: str, kind: int, zone: Zone, number: int) -> list[bytes] | None:
         if kind not in (SRV, ANY):
             return []
         return [_record(SRV, struct.pack("!HHH", 0, 100, one.port) + _encoded(one.host)) for one in zone.services[name]]
+    if name in zone.aliases:
+        return _aliased(zone.aliases[name], kind, zone, number)
     addresses = zone.addresses.get(name)
     if addresses is None:
         addresses = _pod_address(name)
@@ -119,6 +148,14 @@ def _find(name: str, kind: int, zone: Zone, number: int) -> list[bytes] | None:
         return []
     turn = number % len(addresses) if addresses else 0       # clients take the first: let them take turns
     return [_record(A, bytes(map(int, one.split(".")))) for one in (*addresses[turn:], *addresses[:turn])]
+
+
+def _aliased(target: str, kind: int, zone: Zone, number: int) -> list[bytes]:
+    """The other name, and what is known here of it."""
+    alias = _record(CNAME, _encoded(target))
+    known = _find(target, kind, zone, number) if target not in zone.aliases and kind in (A, ANY) else None
+    owner = _encoded(target)
+    return [alias, *(owner + one[2:] for one in known or ())]
 
 
 def _pod_address(name: str) -> tuple[str, ...] | None:

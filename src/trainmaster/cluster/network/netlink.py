@@ -25,7 +25,7 @@ _INFO_KIND, _INFO_DATA, _INFO_SLAVE_DATA = 1, 2, 5
 _VETH_PEER = 1
 _BRPORT_STATE = 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
-_RTA_GATEWAY, _RTA_OIF = 5, 4
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY = 1, 4, 5
 
 _LOOPBACK_INDEX = 1         # the kernel makes lo first in every network namespace
 
@@ -33,10 +33,12 @@ _LOOPBACK_INDEX = 1         # the kernel makes lo first in every network namespa
 class Netlink:
     """One conversation with the kernel about the links of the network namespace in which it was begun."""
 
-    def __init__(self, *, news: bool = False) -> None:
+    def __init__(self, *, news: bool = False, channel: socket.socket | None = None) -> None:
+        """`channel` is a socket that somebody else opened, perhaps in another namespace."""
         kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
-        self._socket = socket.socket(socket.AF_NETLINK, kind, socket.NETLINK_ROUTE)
-        self._socket.bind((0, _LINK_NEWS if news else 0))
+        self._socket = channel or socket.socket(socket.AF_NETLINK, kind, socket.NETLINK_ROUTE)
+        if channel is None:
+            self._socket.bind((0, _LINK_NEWS if news else 0))
         self._sequence = 0
 
     def close(self) -> None:
@@ -77,6 +79,21 @@ class Netlink:
         head = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 254, 3, 0, 1, 0)
         via = _attribute(_RTA_GATEWAY, socket.inet_aton(gateway)) + _attribute(_RTA_OIF, struct.pack("=i", index))
         self._ask(_RTM_NEWROUTE, _CREATE | _EXCL, head + via)
+
+    def add_route(self, network: str, index: int) -> None:
+        """Packets for `network` leave by a link; there they may still be rewritten."""
+        address, _, bits = network.partition("/")
+        head = struct.pack("=BBBBBBBBI", socket.AF_INET, int(bits), 0, 0, 254, 3, 253, 1, 0)     # 253: scope link
+        to = _attribute(_RTA_DST, socket.inet_aton(address)) + _attribute(_RTA_OIF, struct.pack("=i", index))
+        self._ask(_RTM_NEWROUTE, _CREATE | _EXCL, head + to)
+
+    def own_network(self, network: str) -> None:
+        """Every address of `network` is one of this namespace's own, without being listed."""
+        address, _, bits = network.partition("/")
+        # table local, scope host, type local
+        head = struct.pack("=BBBBBBBBI", socket.AF_INET, int(bits), 0, 0, 255, 3, 254, 2, 0)
+        to = _attribute(_RTA_DST, socket.inet_aton(address)) + _attribute(_RTA_OIF, struct.pack("=i", _LOOPBACK_INDEX))
+        self._ask(_RTM_NEWROUTE, _CREATE, head + to)
 
     def port_state(self, name: str) -> int:
         """The state of the bridge port of that name; 0 when it is not a port."""

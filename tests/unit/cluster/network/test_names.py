@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.network.names import AAAA, ANY, PTR, SRV, A, Zone, answer, build
+from trainmaster.cluster.network.names import AAAA, ANY, CNAME, PTR, SRV, A, Zone, answer, build
 
 NO_ERROR, FORMAT_ERROR, NAME_ERROR, NOT_IMPLEMENTED = 0, 1, 3, 4
 SUFFIX = "svc.cluster.local"
@@ -35,12 +35,13 @@ def service(name: str, headless: bool = True, namespace: str = "train", **spec: 
 ZONE = build(
     [
         service("workers", ports=[{"name": "http", "port": 80}]),
-        service("front", headless=False),
+        service("front", headless=False, ports=[{"name": "web", "port": 80, "targetPort": 8080}]),
         service("early", publishNotReadyAddresses=True),
         service("empty", selector={"app": "nobody"}),
-        service("idle", headless=False, selector={"app": "nobody"}),
+        service("idle", clusterIP="10.96.0.6", selector={"app": "nobody"}),
         service("elsewhere", namespace="other"),
-        service("outside", type="ExternalName"),
+        service("outside", type="ExternalName", externalName="db.example.com"),
+        service("indirect", type="ExternalName", externalName=f"front.train.{SUFFIX}."),
     ],
     [
         pod("w-0", "10.88.0.2", hostname="w-0", subdomain="workers"),
@@ -73,6 +74,9 @@ def records(reply: bytes) -> list[tuple[int, bytes]]:
     at += 5
     found = []
     for _ in range(struct.unpack_from("!H", reply, 6)[0]):
+        while reply[at] and reply[at] < 0xC0:          # an owner that is written out, up to its last byte but one
+            at += 1 + reply[at]
+        at -= 0 if reply[at] else 1
         kind, _, _, length = struct.unpack_from("!HHIH", reply, at + 2)
         found.append((kind, reply[at + 12:at + 12 + length]))
         at += 12 + length
@@ -86,7 +90,9 @@ def addresses(reply: bytes) -> list[str]:
 @pytest.mark.parametrize(("expected", "name"), [
     pytest.param(["10.88.0.2", "10.88.0.3"], f"workers.train.{SUFFIX}", id="a headless service: its ready pods"),
     pytest.param(["10.88.0.2", "10.88.0.3"], f"WORKERS.Train.{SUFFIX}", id="names have no case"),
-    pytest.param(["10.88.0.2", "10.88.0.3"], f"front.train.{SUFFIX}", id="a ClusterIP service: the same"),
+    pytest.param(["10.96.0.5"], f"front.train.{SUFFIX}", id="a service with an address of its own: that"),
+    pytest.param(["10.96.0.6"], f"idle.train.{SUFFIX}", id="also when nobody is behind it"),
+    pytest.param(["10.88.0.3"], f"10-88-0-3.front.train.{SUFFIX}", id="its pods have names below it all the same"),
     pytest.param(["10.88.0.2", "10.88.0.3", "10.88.0.4"], f"early.train.{SUFFIX}",
                  id="not ready ones if it asks for them"),
     pytest.param(["10.88.0.2"], f"w-0.workers.train.{SUFFIX}", id="a pod by host name below its subdomain"),
@@ -102,12 +108,11 @@ def test_addresses(expected: list[str], name: str) -> None:
 @pytest.mark.parametrize(("expected", "name", "kind"), [
     pytest.param(NO_ERROR, f"workers.train.{SUFFIX}", AAAA,
                  id="AAAA of a known name: no records, but the name is there"),
-    pytest.param(NO_ERROR, f"idle.train.{SUFFIX}", A, id="a ClusterIP service without pods is there"),
+    pytest.param(NO_ERROR, f"idle.train.{SUFFIX}", AAAA, id="so with a service that has an address"),
     pytest.param(NO_ERROR, f"train.{SUFFIX}", A, id="a name on the way to another is there"),
     pytest.param(NO_ERROR, "cluster.local", A, id="so is the domain itself"),
     pytest.param(NAME_ERROR, f"empty.train.{SUFFIX}", A, id="a headless service without pods is not"),
     pytest.param(NAME_ERROR, f"elsewhere.other.{SUFFIX}", A, id="pods of another namespace do not count"),
-    pytest.param(NAME_ERROR, f"outside.train.{SUFFIX}", A, id="an external name is not served yet"),
     pytest.param(NAME_ERROR, "workers", A, id="a short name needs the search list"),
     pytest.param(NAME_ERROR, "example.com", A, id="the outside world is not known"),
     pytest.param(NAME_ERROR, "", A, id="nor the root"),
@@ -133,6 +138,25 @@ def test_a_named_port_leads_to_every_pod() -> None:
     expected = [encoded(f"{host}.workers.train.{SUFFIX}") for host in ("w-0", "10-88-0-3")]
     assert expected == [data[6:] for kind, data in found if kind == SRV]
     assert {80} == {struct.unpack_from("!H", data, 4)[0] for _, data in found}
+
+
+def test_a_named_port_of_a_service_with_an_address_leads_to_the_service() -> None:
+    found = records(answer(query(f"_web._tcp.front.train.{SUFFIX}", SRV), ZONE))
+
+    assert [(SRV, struct.pack("!HHH", 0, 100, 80) + encoded(f"front.train.{SUFFIX}"))] == found
+    assert [(PTR, encoded(f"front.train.{SUFFIX}"))] == records(answer(query("5.0.96.10.in-addr.arpa", PTR), ZONE))
+
+
+@pytest.mark.parametrize(("expected", "name", "kind"), [
+    pytest.param([(CNAME, encoded("db.example.com"))], "outside", A, id="a name of the outside world is told"),
+    pytest.param([(CNAME, encoded("db.example.com"))], "outside", AAAA, id="whatever is asked"),
+    pytest.param([(CNAME, encoded(f"front.train.{SUFFIX}")), (A, bytes((10, 96, 0, 5)))], "indirect", A,
+                 id="of a name of the cluster the address is told too"),
+])
+def test_external_names(expected: list[tuple[int, bytes]], name: str, kind: int) -> None:
+    reply = answer(query(f"{name}.train.{SUFFIX}", kind), ZONE)
+
+    assert (NO_ERROR, expected) == (code(reply), records(reply))
 
 
 def test_clients_take_turns() -> None:
