@@ -90,7 +90,17 @@ def asked(targets: Sequence[str], options: "Options", *, embedded: bool) -> "Scr
     if target is not None and not embedded and options.output:
         raise ManifestError("--output: working directories can be kept on this machine by the embedded cluster only. "
                             "Elsewhere let the script write to a volume or an object store.")
-    return scripts.read(target, options) if target is not None else None
+    return scripts.read(target, options, environments=_environment if embedded else None) if target else None
+
+
+def _environment(requirements: str, image: str) -> str:
+    """The image of the embedded cluster that has these packages, too."""
+    from trainmaster.local import recipes
+    from trainmaster.local.home import Home
+
+    home = Home.from_environment()
+    home.make()
+    return recipes.written(home, requirements, image)
 
 
 def where(kubeconfig: str | None, context: str | None) -> tuple[Path, bool]:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,10 +89,18 @@ class Script:
                 f"They left nothing in {self.launch.output}."]
 
 
-def read(target: Path, options: Options, environment: Mapping[str, str] = os.environ) -> Script:
-    """The launch that was asked for. Raises ScriptError."""
+def read(target: Path, options: Options, environment: Mapping[str, str] = os.environ, *,
+         environments: Callable[[str, str], str] | None = None) -> Script:
+    """The launch that was asked for. Raises ScriptError.
+
+    `environments` gives the image for requirements on top of an image; where there is none, the pods install them.
+    """
+    listed = _requirements(Path(options.requirements)) if options.requirements else ""
+    requirements = listed if environments is None else ""
     script = _first(target) if target.is_dir() else target
     files = parcels.of_folder(target) if target.is_dir() else parcels.of_script(target)
+    if requirements:
+        files[launches.REQUIREMENTS] = requirements.encode()
     imports = parcels.imports(files[script.name].decode(errors="replace"), str(script)) \
         if script.suffix == ".py" else []
     framework = options.framework or launches.guessed(imports)
@@ -101,14 +109,26 @@ def read(target: Path, options: Options, environment: Mapping[str, str] = os.env
     said = [f"sending {_files(parcel.files, script.name)}, {size / 1024:.1f} KB"]
     if options.framework is None:
         said.append(_guess(script.name, framework, imports))
+    image = options.image or ""
+    if listed and environments is not None:
+        image = environments(listed, image or launches.PROFILES[framework].image)
     launch = Launch(
         name=options.name or launches.job_name(target.resolve().name), parcel=parcel, script=script.name,
         framework=framework, workers=options.workers or 1, servers=options.servers or 0, gpus=options.gpus or 0,
         environment=_environment(options.environment, environment), arguments=options.arguments,
-        queue=options.queue or "", priority=options.priority or "", image=options.image or "",
+        queue=options.queue or "", priority=options.priority or "", image=image,
         output=_folder(options.output) if options.output else "",
     )
     return Script(launch, files, tuple(said))
+
+
+def _requirements(path: Path) -> str:
+    from trainmaster.local.recipes import BadRequirements, text_of
+
+    try:
+        return text_of(path)
+    except BadRequirements as problem:
+        raise ScriptError(f"--requirements: {problem}") from problem
 
 
 def _first(folder: Path) -> Path:

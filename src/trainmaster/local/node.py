@@ -17,6 +17,7 @@ from trainmaster.local.control_plane import kept_running, node_name_of
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
 from trainmaster.local.readings import Readings
+from trainmaster.local.recipes import WithRecipes
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import RealClock
 
@@ -53,7 +54,7 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
     )
     client = Client(kubeconfig.transport(access), user_agent="kubelet")
     agent = asyncio.create_task(
-        kubelet.run(settings, client=client, images=Catalog(home.envs, shipped()), clock=RealClock(),
+        kubelet.run(settings, client=client, images=WithRecipes(home, Catalog(home.envs, shipped())), clock=RealClock(),
                     ready=standing.ready)
     )
     told = asyncio.create_task(stop.wait())

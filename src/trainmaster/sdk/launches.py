@@ -16,6 +16,7 @@ from trainmaster.sdk.parcels import Parcel, ScriptError, config_maps
 from trainmaster.sdk.replicas import INDEX, ROLE
 
 CODE, WORK = "/var/trainmaster/code", "/workspace"
+PACKAGES, REQUIREMENTS = "/tmp/trainmaster-packages", ".trainmaster-requirements.txt"  # noqa: S108  of the pod
 PYTHON = "python"                # plain Python: no framework
 GPU = "nvidia.com/gpu"
 LONGEST_NAME = 40                # leaves room for what roles and indexes add
@@ -26,6 +27,15 @@ UNPACK = f"""\
 import glob, io, os, sys, zipfile
 parts = [open(part, "rb").read() for part in sorted(glob.glob("{CODE}/part-*"))]
 zipfile.ZipFile(io.BytesIO(b"".join(parts))).extractall()
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+# The same, where no environment was made beforehand.
+INSTALL = f"""\
+import os, subprocess, sys
+pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", "{PACKAGES}"]
+subprocess.check_call([*pip, "--requirement", "{REQUIREMENTS}"])
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, ["{PACKAGES}", os.environ.get("PYTHONPATH")]))
 os.execvp(sys.argv[1], sys.argv[1:])
 """
 
@@ -160,10 +170,11 @@ def _work_mount(launch: Launch) -> Object:
 
 
 def _program(launch: Launch) -> list[str]:
+    install = ["python3", "-c", INSTALL] if REQUIREMENTS in launch.parcel.files else []
     if launch.script.endswith(".sh"):
-        return ["sh"]
+        return [*install, "sh"]
     several = launch.framework == "pytorch" and launch.gpus > 1
-    return ["python3", "-u", *(["-m", "torch.distributed.run"] if several else ())]
+    return [*install, "python3", "-u", *(["-m", "torch.distributed.run"] if several else ())]
 
 
 def _environment(launch: Launch) -> list[Object]:

@@ -122,3 +122,11 @@ def test_an_output_folder_holds_the_working_directories() -> None:
 ])
 def test_jobs_are_named_after_scripts(script: str, name: str) -> None:
     assert name == launches.job_name(script)
+
+
+def test_where_no_environment_was_made_the_pods_install_what_is_required() -> None:
+    parcel = parcels.packed({"train.py": b"", launches.REQUIREMENTS: b"tqdm\n"}, "train.py")
+    made = launches.objects(Launch("mnist", parcel, "train.py", image="mine"))[-1]
+    command = made["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["command"]
+
+    assert ["python3", "-c", launches.INSTALL, "python3", "-u", "train.py"] == command[5:]
