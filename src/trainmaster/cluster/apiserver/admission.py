@@ -172,7 +172,6 @@ class Admission:
             raise failures.invalid(kind.resource, service["metadata"]["name"], [fault]) from error
         spec["clusterIPs"] = [spec["clusterIP"]]
 
-
     def _give_ports(self, kind: Kind, service: Object, old: Object) -> None:
         """Node ports for those that want one. A failure gives back everything that this write took."""
         spec = service["spec"]
@@ -185,15 +184,23 @@ class Admission:
             try:
                 port["nodePort"] = self._ports.take(wanted)
             except ValueError as error:
-                self._ports.release(took)
-                if _address(service) != _address(old):
-                    self._addresses.release(_address(service))
+                self._give_back(service, old, took)
                 fault = causes.invalid(f"spec.ports[{index}].nodePort", wanted, str(error))
                 raise failures.invalid(kind.resource, service["metadata"]["name"], [fault]) from error
             took.add(port["nodePort"])
-        if spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local" \
-                and not spec.get("healthCheckNodePort"):
-            spec["healthCheckNodePort"] = self._ports.take(0)
+        wanted = int(spec.get("healthCheckNodePort") or 0)
+        if services.needs_health_check(spec) and (not wanted or wanted not in had):
+            try:
+                spec["healthCheckNodePort"] = self._ports.take(wanted)
+            except ValueError as error:
+                self._give_back(service, old, took)
+                what = f"requested HealthCheck NodePort {wanted}" if wanted else "a HealthCheck NodePort 0"
+                raise failures.internal(f"failed to allocate {what}: {error}") from error
+
+    def _give_back(self, service: Object, old: Object, ports: set[int]) -> None:
+        self._ports.release(ports)
+        if _address(service) != _address(old):
+            self._addresses.release(_address(service))
 
     def _limit(self, kind: Kind, thing: Object) -> None:
         """Apply the LimitRanges of the namespace."""

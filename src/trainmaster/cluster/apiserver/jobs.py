@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from trainmaster.api.labels import holds
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, labels, names, workload_columns
+from trainmaster.cluster.apiserver import causes, checks, indexed_jobs, labels, names, workload_columns
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
@@ -20,6 +20,8 @@ UID, NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
 OLD_UID, OLD_NAME = "controller-uid", "job-name"
 _UNMATCHED = "`selector` does not match template `labels`"
 _NO_LIMIT = 2**31 - 1
+_MOST_VALUES = 255    # exit codes in one rule
+_LONGEST_MANAGER = 63
 _MODES = ("NonIndexed", "Indexed")
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 # A cron job's jobs are called after it, with eleven more letters.
@@ -86,15 +88,21 @@ def spec_rules(spec: Object, path: str) -> Iterator[Cause]:
     indexed = spec.get("completionMode") == "Indexed"
     if spec.get("managedBy") is not None:
         yield from checks.domain_path(spec["managedBy"], f"{path}.managedBy")
+        if len(spec["managedBy"]) > _LONGEST_MANAGER:
+            yield causes.too_long(f"{path}.managedBy", _LONGEST_MANAGER)
     yield from checks.choice(spec.get("completionMode"), f"{path}.completionMode", _MODES)
     yield from checks.choice(spec.get("podReplacementPolicy"), f"{path}.podReplacementPolicy",
                              ("Failed", "TerminatingOrFailed"))
-    if not indexed and spec.get("backoffLimitPerIndex") is not None:
-        yield causes.invalid(f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"],
-                             "requires indexed completion mode")
+    for field in () if indexed else ("backoffLimitPerIndex", "maxFailedIndexes"):
+        if spec.get(field) is not None:
+            yield causes.invalid(f"{path}.{field}", spec[field], "requires indexed completion mode")
+    if indexed:
+        yield from indexed_jobs.rules(spec, path)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         yield causes.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
-    if spec.get("successPolicy") and not indexed:
+    if spec.get("successPolicy") is not None and indexed:
+        yield from indexed_jobs.success_rules(spec, f"{path}.successPolicy")
+    elif spec.get("successPolicy") is not None:
         yield causes.invalid(f"{path}.successPolicy", _go_success(spec["successPolicy"]),
                              "requires indexed completion mode")
     yield from template_rules(spec["template"], f"{path}.template")
@@ -116,7 +124,10 @@ def _go_success(policy: Object) -> Object:
 def _failure_policy_rules(spec: Object, path: str) -> Iterator[Cause]:
     pod = spec["template"].get("spec") or {}
     known = {each.get("name") for each in [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]}
-    for index, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
+    found = (spec.get("podFailurePolicy") or {}).get("rules") or []
+    if len(found) > indexed_jobs.MOST_RULES:
+        yield causes.too_many(f"{path}.rules", len(found), indexed_jobs.MOST_RULES)
+    for index, rule in enumerate(found):
         at = f"{path}.rules[{index}]"
         action, codes, conditions = rule.get("action"), rule.get("onExitCodes"), rule.get("onPodConditions")
         if not action:
@@ -129,6 +140,8 @@ def _failure_policy_rules(spec: Object, path: str) -> Iterator[Cause]:
             yield _bare(at, "specifying both OnExitCodes and OnPodConditions is not supported")
         elif not codes and not conditions:
             yield _bare(at, "specifying one of OnExitCodes and OnPodConditions is required")
+        if len(conditions or ()) > indexed_jobs.MOST_RULES:
+            yield causes.too_many(f"{at}.onPodConditions", len(conditions), indexed_jobs.MOST_RULES)
         if codes:
             yield from _exit_code_rules(codes, f"{at}.onExitCodes", known)
 
@@ -145,6 +158,8 @@ def _exit_code_rules(codes: Object, path: str, known: set[Json]) -> Iterator[Cau
     values = codes.get("values") or []
     if not values:
         yield causes.invalid(f"{path}.values", [], "at least one value is required")
+    elif len(values) > _MOST_VALUES:
+        yield causes.too_many(f"{path}.values", len(values), _MOST_VALUES)
     for index, value in enumerate(values):
         if codes.get("operator") == "In" and value == 0:
             yield causes.invalid(f"{path}.values[{index}]", 0, "must not be 0 for the In operator")

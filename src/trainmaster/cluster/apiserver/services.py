@@ -134,6 +134,11 @@ def wants_node_ports(spec: Object) -> bool:
         spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False)
 
 
+def needs_health_check(spec: Object) -> bool:
+    """Whether whoever balances load must be able to ask each node for pods: that takes a port of its own."""
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
 def carry(service: Object, old: Object) -> None:
     """What an update leaves out stays as it was; what belongs to another type goes with the type."""
     spec, was = service.setdefault("spec", {}), old.get("spec") or {}
@@ -145,6 +150,11 @@ def carry(service: Object, old: Object) -> None:
     elif was.get("clusterIP"):
         spec.setdefault("clusterIP", was["clusterIP"])
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    if needs_health_check(was):
+        if needs_health_check(spec):
+            spec["healthCheckNodePort"] = spec.get("healthCheckNodePort") or was.get("healthCheckNodePort")
+        elif spec.get("healthCheckNodePort") == was.get("healthCheckNodePort"):
+            spec.pop("healthCheckNodePort", None)
     if type_ not in {"NodePort", "LoadBalancer"}:
         _forget_node_ports(spec, was)
         return
@@ -162,7 +172,7 @@ def _forget_node_ports(spec: Object, was: Object) -> None:
     for port in spec.get("ports") or ():
         if port.get("nodePort") in given:
             port.pop("nodePort", None)
-    for field in ("externalTrafficPolicy", "allocateLoadBalancerNodePorts", "healthCheckNodePort"):
+    for field in ("externalTrafficPolicy", "allocateLoadBalancerNodePorts"):
         if spec.get(field) == was.get(field):
             spec.pop(field, None)
 
@@ -185,6 +195,7 @@ def rules(service: Object, old: Object | None) -> Iterator[Cause]:
             yield causes.invalid(f"spec.externalIPs[{index}]", address, checks.NOT_AN_ADDRESS)
     yield from checks.choice(spec["type"], "spec.type", TYPES)
     yield from _policy_rules(spec)
+    yield from _health_check_rules(spec, (old or {}).get("spec") or {})
     was = ((old or {}).get("spec") or {}).get("clusterIP")
     if was and spec["type"] != "ExternalName" and spec.get("clusterIP") != was:
         yield causes.invalid("spec.clusterIPs[0]", [spec.get("clusterIP")], "may not change once set")
@@ -204,6 +215,15 @@ def _policy_rules(spec: Object) -> Iterator[Cause]:
     elif policy:
         yield from checks.choice(policy, "spec.externalTrafficPolicy", ("Cluster", "Local"))
     yield from checks.choice(spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy", ("Cluster", "Local"))
+
+
+def _health_check_rules(spec: Object, was: Object) -> Iterator[Cause]:
+    port = spec.get("healthCheckNodePort") or 0
+    if port and not needs_health_check(spec):
+        yield causes.invalid("spec.healthCheckNodePort", port,
+                             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
+    if needs_health_check(was) and needs_health_check(spec) and port != (was.get("healthCheckNodePort") or 0):
+        yield causes.forbidden("spec.healthCheckNodePort", "field is immutable")
 
 
 def _port_rules(ports: list[Object], type_: str) -> Iterator[Cause]:

@@ -1,5 +1,7 @@
 """What other objects say to a new one: priorities, limits, node ports; and scalers through both versions."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 from tests.unit.cluster.apiserver.api import PODS, SERVICES, TABLE, Api, pod, service, serving
 
@@ -140,3 +142,47 @@ class TestScalers:
                 for version in ("v1", "v2")]
 
         assert rows[0] == rows[1] == ["h", "Deployment/d", "cpu: <unknown>/80%", "1", 3, 0, "0s"]
+
+
+def balanced(name: str, port: int = 0) -> Object:
+    spec = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "allocateLoadBalancerNodePorts": False,
+            "ports": [{"port": 80}], **({"healthCheckNodePort": port} if port else {})}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+async def taken(api: Api, port: int) -> bool:
+    """Whether a port belongs to somebody: then nobody else gets it."""
+    return (await api.post(SERVICES, balanced("probe", port), query="dryRun=All")).code != 201
+
+
+async def delete_it(api: Api) -> None:
+    await api.delete(f"{SERVICES}/s")
+
+
+async def serve_all_nodes(api: Api) -> None:
+    await api.patch(f"{SERVICES}/s", {"spec": {"externalTrafficPolicy": "Cluster"}})
+
+
+async def serve_inside_only(api: Api) -> None:
+    await api.patch(f"{SERVICES}/s", {"spec": {"type": "ClusterIP"}})
+
+
+@pytest.mark.parametrize("end", [
+    pytest.param(delete_it, id="the service goes"),
+    pytest.param(serve_all_nodes, id="the policy changes"),
+    pytest.param(serve_inside_only, id="the type changes"),
+])
+async def test_the_port_of_a_health_check_is_free_again(api: Api, end: Callable[[Api], Awaitable[None]]) -> None:
+    made = (await api.post(SERVICES, balanced("s"))).json["spec"]["healthCheckNodePort"]
+    before = await taken(api, made)
+    await end(api)
+
+    assert (True, False) == (before, await taken(api, made))
+
+
+async def test_a_service_that_is_not_made_takes_no_ports(api: Api) -> None:
+    refused = {**balanced("s", 30900), "spec": {**balanced("s", 30900)["spec"], "type": "LoadBalancer",
+                                                "ports": [{"port": 80, "nodePort": 30900}]}}
+    answer = await api.post(SERVICES, refused)
+
+    assert (500, False) == (answer.code, await taken(api, 30900))
