@@ -22,7 +22,7 @@ def command(asked: cluster.Asked, files: tuple[str, ...], more: tuple[str, ...],
     """Create or change what files describe, by server-side apply."""
     from trainmaster.cli import mistakes
     from trainmaster.kube.blocking import done
-    from trainmaster.sdk.manifests import read
+    from trainmaster.sdk.manifests import ManifestError, read
 
     if not files and not more:
         raise click.UsageError("give a file, a folder, or - for standard input, with -f")
@@ -32,8 +32,8 @@ def command(asked: cluster.Asked, files: tuple[str, ...], more: tuple[str, ...],
             done(mistakes.look(client.session.client, manifests, client.session.namespace))
         try:
             found = client.apply(manifests, dry_run=dry_run, force=force)
-        except mistakes.Refused as problem:
-            raise Told(mistakes.better(problem, [problem.manifest]), BAD_INPUT) from problem
+        except ManifestError as problem:
+            raise Told(mistakes.better(problem, manifests), BAD_INPUT) from problem
         if dry_run:
             _preview([each.object for each in found], form)
         elif form in ("json", "yaml"):

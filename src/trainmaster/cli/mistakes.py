@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trainmaster.cli.output import BAD_INPUT, Told, say
-from trainmaster.sdk.apply import Refused as Refused
 from trainmaster.sdk.manifests import Manifest
 
 if TYPE_CHECKING:

@@ -134,6 +134,7 @@ def _view(stack: ExitStack) -> RunView:
 
 async def follow(path: Path, context: str | None, namespace: str, view: RunView, manifests: Sequence[Manifest]) -> int:
     """Send the objects and follow the jobs among them; the exit code."""
+    from trainmaster.cli import mistakes
     from trainmaster.cli.following import Following
     from trainmaster.kube import kubeconfig
     from trainmaster.kube.client import Client
@@ -146,10 +147,11 @@ async def follow(path: Path, context: str | None, namespace: str, view: RunView,
     except kubeconfig.KubeconfigError as problem:
         raise Told(str(problem), BAD_INPUT) from problem
     try:
+        await mistakes.look(client, manifests, namespace or access.namespace)
         submitted = await submit(client, manifests, namespace or access.namespace)
         return await Following(client, view).run(submitted)
     except ManifestError as problem:
-        raise Told(str(problem), BAD_INPUT) from problem
+        raise Told(mistakes.better(problem, manifests), BAD_INPUT) from problem
     except KubeError as problem:
         raise Told(f"{access.server} does not do what it should: {problem}", NO_CLUSTER) from problem
     finally:

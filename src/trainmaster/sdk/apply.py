@@ -8,19 +8,11 @@ from dataclasses import dataclass
 
 from trainmaster.api.meta import Object, Resource, metadata, name_of, revision_of
 from trainmaster.kube.client import APPLY_PATCH
-from trainmaster.kube.errors import ApiError, Conflict, Invalid, NotFound
+from trainmaster.kube.errors import ApiError, Conflict, NotFound
 from trainmaster.sdk.manifests import Manifest, ManifestError, unknown_kind
 from trainmaster.sdk.session import Session
 
 MANAGER = "trainmaster"
-
-
-class Refused(ManifestError):
-    """The server does not take the object as it is written."""
-
-    def __init__(self, message: str, manifest: Manifest) -> None:
-        super().__init__(message)
-        self.manifest = manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +26,7 @@ class Applied:
 
 async def apply(session: Session, manifests: Sequence[Manifest], namespace: str | None = None, *,
                 dry_run: bool = False, force: bool = False) -> list[Applied]:
-    """In the order in which they are written. Raises ManifestError, Refused among them."""
+    """In the order in which they are written. Raises ManifestError."""
     where = namespace or session.namespace
     kinds = [await _kind(session, each) for each in manifests]
     if not dry_run and len(manifests) > 1:
@@ -84,9 +76,6 @@ async def _apply(session: Session, manifest: Manifest, resource: Resource, names
         raise ManifestError(f"{manifest.source}: {problem}. Create the namespace first, or choose another with -n."
                             ) from problem
     except ApiError as problem:
-        # A field that a schema does not have is 500 in a server-side apply, also with Kubernetes' own server.
-        if isinstance(problem, Invalid) or problem.code == 500:
-            raise Refused(f"{manifest.source}: {problem}", manifest) from problem
         raise ManifestError(f"{manifest.source}: {problem}") from problem
     if before is None:
         return Applied(resource, after, "created")

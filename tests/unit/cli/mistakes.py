@@ -1,8 +1,8 @@
 """Mistakes that people make in manifests, and the sentences they get; `mistakes.yaml` is the table.
 
 A row changes one thing in a good manifest (`change`: what is there, what is written instead) or is a manifest of its
-own (`manifest`). `validate` are the lines of `trainmaster validate`, `run` is what `trainmaster run` says before it
-makes anything. FILE stands for the path.
+own (`manifest`). `says` are the lines of `trainmaster validate`, `apply` and `run`, which say the same before they make
+anything. FILE stands for the path.
 """
 
 from dataclasses import dataclass
@@ -48,14 +48,12 @@ spec:
 class Mistake:
     when: str
     text: str
-    validate: tuple[str, ...]
-    run: str
+    says: tuple[str, ...]
 
 
 def mistakes() -> list[Mistake]:
     rows = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
-    return [Mistake(row["mistake"], text_of(row), tuple(row.get("validate") or ()), row.get("run") or "")
-            for row in rows]
+    return [Mistake(row["mistake"], text_of(row), tuple(row["says"])) for row in rows]
 
 
 def text_of(row: dict[str, Any]) -> str:

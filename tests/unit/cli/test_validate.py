@@ -1,20 +1,15 @@
-"""`trainmaster validate`, and what `run` says about the same mistakes: file, line, field, remedy."""
+"""`trainmaster validate`, and what `apply` and `run` say about the same mistakes: file, line, field, remedy."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.unit.cli.conftest import Shell
 from tests.unit.cli.mistakes import GOOD, Mistake, mistakes
 
-from trainmaster.api.schema import definitions
 from trainmaster.cli.validate import command
 from trainmaster.local.validate import Validator, validating
-from trainmaster.operator import door
-from trainmaster.sdk.manifests import ManifestError, read
-from trainmaster.sdk.submit import submit
-from trainmaster.testing.clock import VirtualClock
-from trainmaster.testing.cluster import embedded
 
 each_mistake = pytest.mark.parametrize("mistake", [pytest.param(each, id=each.when) for each in mistakes()])
 PLAIN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "elsewhere"}}
@@ -38,23 +33,26 @@ def test_validate_says(tmp_path: Path, mistake: Mistake) -> None:
 
     code, lines = said(path)
 
-    assert (2, mistake.validate) == (code, tuple(lines[:-1]))
+    assert (2, mistake.says) == (code, tuple(lines[:-1]))
 
 
 @each_mistake
-async def test_run_says(tmp_path: Path, mistake: Mistake) -> None:
-    path = tmp_path / "job.yaml"
-    path.write_text(mistake.text)
-    told = ""
-    async with embedded(VirtualClock(), judges=[(door.configuration("", ""), door.judged)]) as cluster:
-        await cluster.install(definitions())
-        try:
-            with path.open() as stdin:
-                await submit(cluster.client(), read([str(path)], stdin), "default")
-        except ManifestError as problem:
-            told = str(problem).replace(str(path), "FILE")
+@pytest.mark.parametrize("command_line", [
+    pytest.param(["apply", "-f"], id="apply"), pytest.param(["run", "--kubeconfig", "COPY"], id="run"),
+])
+def test_apply_and_run_say_the_same(shell: Shell, copy: str, command_line: list[str], mistake: Mistake) -> None:
+    """With a copy of the kubeconfig, since `run` would bring up the node of the embedded cluster."""
+    path = shell.file(mistake.text)
+    shown = shell.run(*[copy if word == "COPY" else word for word in command_line], path)
+    lines = shown.output.replace(path, "FILE").splitlines()
 
-    assert mistake.run == told
+    assert (2, mistake.says) == (shown.exit_code, tuple(line for line in lines if line.startswith("error: ")))
+    assert [] == shell.client.list()
+
+
+@pytest.fixture
+def copy(shell: Shell) -> str:
+    return shell.file((shell.home / "cluster" / "kubeconfig").read_text(), "kubeconfig")
 
 
 def test_there_are_many_mistakes() -> None:
