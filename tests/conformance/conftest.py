@@ -102,7 +102,7 @@ def kubelet_socket(tmp_path: Path) -> Path:
 async def cluster(made: keys.Keys, kubelet_socket: Path) -> AsyncIterator[Cluster]:
     store = Store.open(None)
     node = HttpTransport("http://kubelet", unix_socket=kubelet_socket)
-    server = ApiServer(store, clock=RealClock(), node=lambda _name: node)
+    server = ApiServer(store, clock=RealClock(), node=lambda _name: node, reach=lambda _name: node.plain())
     await server.start()
     token = made.tokens["admin"]
     listening = await serve(server, Authenticator({token: ADMIN}), made.server_context())

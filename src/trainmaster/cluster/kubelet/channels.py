@@ -6,6 +6,7 @@ two of them write everything as text for browsers that could not do otherwise.
 
 import base64
 import binascii
+import contextlib
 from collections.abc import AsyncIterator
 
 import orjson
@@ -71,3 +72,7 @@ class Channels:
         elif status.get("status") != "Success":
             await self.say(ERROR, str(status.get("message", "")).encode())
         await self._socket.close()
+
+    async def close(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            await self._socket.close()

@@ -9,6 +9,7 @@ A request is one datagram with a JSON head and descriptors: first where to answe
 long comes as a memory file, because a container's environment may exceed a datagram, and secrets in it touch no disk.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -104,7 +105,8 @@ def _pod_sockets(pause: int, report: socket.socket) -> None:
     except Failed as failed:
         report.send(json.dumps(failed.as_message()).encode())
         return
-    socket.send_fds(report, [b"{}"], [each.fileno() for each in pair])
+    with contextlib.suppress(BrokenPipeError):      # who asked has gone
+        socket.send_fds(report, [b"{}"], [each.fileno() for each in pair])
 
 
 def _socket(request: dict[str, Any], report: socket.socket) -> None:

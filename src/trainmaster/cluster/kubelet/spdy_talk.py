@@ -86,4 +86,7 @@ class SpdyTalk:
             if stream in self._streams:
                 await self._session.data(self._streams[stream], b"", fin=True)
         await self._session.data(self._streams[ERROR], said, fin=True)
+        await self.close()
+
+    async def close(self) -> None:
         await self._session.close()

@@ -62,6 +62,10 @@ class Talk(Protocol):
         """Tell how it went, and that there is no more."""
         ...
 
+    async def close(self) -> None:
+        """Let go of the connection, whatever state it is in."""
+        ...
+
 
 class Gone(ConnectionError):
     """The client has gone, or speaks nonsense."""

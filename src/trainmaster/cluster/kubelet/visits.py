@@ -130,15 +130,18 @@ async def _conversation(
     except (Gone, ConnectionError):
         return web.Response(status=400)
     try:
-        partner, leave = await begin()
-    except (Failed, OSError) as problem:
-        with contextlib.suppress(ConnectionError):
-            await talk.end(failed(f"error executing command in container: {problem}"))
-        return response
-    try:
-        await converse(talk, partner, asked)
+        try:
+            partner, leave = await begin()
+        except (Failed, OSError) as problem:
+            with contextlib.suppress(ConnectionError):
+                await talk.end(failed(f"error executing command in container: {problem}"))
+            return response
+        try:
+            await converse(talk, partner, asked)
+        finally:
+            leave()
     finally:
-        leave()
+        await talk.close()
     return response
 
 
@@ -156,7 +159,7 @@ async def _upgraded(request: web.Request, asked: Asked) -> tuple[web.StreamRespo
     talk = SpdyTalk(Session(PlainWire(reader, writer)), protocol)
     try:
         await talk.opened(asked.streams)
-    except ConnectionError:
+    except BaseException:
         writer.close()
         raise
     return web.Response(), talk
