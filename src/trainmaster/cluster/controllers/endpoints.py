@@ -2,6 +2,9 @@
 
 Two controllers over the same local copies, so that one kind that fails or is not served holds up nobody. A pod wakes
 the services that select it, before or after its change; what follows is computed anew from all pods of the service.
+
+Pods are followed from the first service on that selects any: they are the most numerous and the busiest of all, and a
+cluster without such a service would pay for each of their changes and use none.
 """
 
 import asyncio
@@ -45,12 +48,19 @@ async def run(client: Client, clock: Clock, kinds: Kinds) -> None:
     """Keep them true until cancelled; slices from the moment the server has them."""
     follower = Follower(client, clock)
     async with asyncio.TaskGroup() as group:
-        for informer in (follower.services, follower.pods, follower.endpoints):
+        for informer in (follower.services, follower.endpoints):
             group.create_task(informer.run())
+        group.create_task(_run_slices(follower, kinds, group))
+        await follower.needed.wait()
+        group.create_task(follower.pods.run())
         group.create_task(follower.endpoints_controller.run())
-        await kinds.until(ENDPOINT_SLICES)
-        group.create_task(follower.slices.run())
-        group.create_task(follower.slices_controller.run())
+
+
+async def _run_slices(follower: "Follower", kinds: Kinds, group: asyncio.TaskGroup) -> None:
+    await kinds.until(ENDPOINT_SLICES)
+    group.create_task(follower.slices.run())
+    await follower.needed.wait()
+    group.create_task(follower.slices_controller.run())
 
 
 class Follower:
@@ -61,6 +71,7 @@ class Follower:
         self._clock = clock
         self._selectors = Selectors()
         self._ended: set[Key] = set()    # services that went while we looked: whatever Endpoints they had go too
+        self.needed = asyncio.Event()    # there is a service with pods, or something left of one
         self.services = Informer(Reduced(client, backing.service_kept), SERVICES, clock=clock)
         self.pods = Informer(Reduced(client, backing.pod_kept), PODS, clock=clock, indexes={LABEL: _labels})
         self.endpoints = Informer(client, ENDPOINTS, clock=clock)
@@ -84,11 +95,14 @@ class Follower:
         if after is None:
             self._selectors.drop(key)
             self._ended.add(key)
+            self.needed.set()
         else:
             if before is not None and backing.unchanged(before, after):
                 return
             self._selectors.put(key, after["spec"].get("selector") or {})
             self._ended.discard(key)
+            if is_backed(after):
+                self.needed.set()
         self.endpoints_controller.queue.add(key)
         self.slices_controller.queue.add(key)
 
@@ -102,11 +116,14 @@ class Follower:
                 self.slices_controller.queue.add_at(key, soon)
 
     def _endpoints_changed(self, before: Object | None, after: Object | None) -> None:
+        if labels_of(after or {}).get(backing.MANAGED_BY) == backing.MANAGER:
+            self.needed.set()
         self.endpoints_controller.queue.add(key_of(after or before or {}))
 
     def _slice_changed(self, before: Object | None, after: Object | None) -> None:
         for one in (before, after):
             if one is not None and (name := labels_of(one).get(SERVICE_NAME)):
+                self.needed.set()
                 self.slices_controller.queue.add(Key(namespace_of(one), name))
 
     def _backing(self, service: Object) -> list[Object]:

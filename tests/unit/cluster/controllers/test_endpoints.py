@@ -87,6 +87,25 @@ async def test_pods_come_get_ready_and_go(cluster: Cluster, client: Client, cloc
     ] == seen
 
 
+@pytest.mark.parametrize(("spec", "watched"), [
+    pytest.param({"selector": {}}, False, id="nobody follows pods for a service that selects none"),
+    pytest.param({"selector": {"app": "web"}}, True, id="the first service that selects pods has them followed"),
+])
+async def test_pods_are_followed_when_a_service_needs_them(
+    cluster: Cluster, client: Client, clock: VirtualClock, spec: Object, watched: bool
+) -> None:
+    asked: set[str] = set()
+
+    def noting(request: Request, _number: int) -> None:
+        asked.add(request.path)
+
+    async with at_work(following(cluster.client(plan=noting), clock)):
+        await client.create(SERVICES, service(**spec))
+        await clock.advance(seconds=1)
+
+    assert ("/api/v1/services" in asked, "/api/v1/pods" in asked) == (True, watched)
+
+
 async def test_a_pod_moves_from_one_service_to_another_with_its_labels(
     cluster: Cluster, client: Client, clock: VirtualClock
 ) -> None:
