@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 Json: TypeAlias = Any                # a JSON value that nobody has looked into yet
@@ -93,8 +94,9 @@ def being_deleted(thing: Mapping[str, Json]) -> bool:
     return bool(metadata(thing).get("deletionTimestamp"))
 
 
+@lru_cache(maxsize=16)
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC with whole seconds, as Kubernetes writes `Time`."""
+    """RFC 3339 in UTC with whole seconds, as Kubernetes writes `Time`. One write writes one moment several times."""
     # `isoformat` takes a sixth of the time of `strftime`, and every write has a time in it.
     return f"{(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat(timespec='seconds')[:19]}Z"
 

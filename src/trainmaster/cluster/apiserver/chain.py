@@ -223,7 +223,7 @@ class Review:
             kind = self._kind_of(each)
             settled, _ = lifecycle.readable(kind, result)
             kind.defaults(settled)
-            kind.settle(settled)
+            kind.settle(settled, None)
         except failures.Failure as failure:
             why = failure.why if isinstance(failure, lifecycle.Unreadable) else failure.message
             raise failures.internal(why) from failure

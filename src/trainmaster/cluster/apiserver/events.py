@@ -40,7 +40,7 @@ def to_new(event: Object) -> Object:
 def to_core(event: Object) -> Object:
     found = {**{_OLD_NAMES.get(field, field): value for field, value in event.items()},
              "apiVersion": "v1", "kind": "Event"}
-    _settle(found)
+    _settle(found, None)
     return found
 
 

@@ -107,6 +107,10 @@ def _nothing(_thing: Object) -> None:
     """A kind without defaults."""
 
 
+def _settled(_thing: Object, _old: Object | None) -> None:
+    """A kind that is stored as it is sent."""
+
+
 def _no_rules(_thing: Object, _old: Object | None) -> Iterable[Cause]:
     return ()
 
@@ -145,6 +149,7 @@ class Kind:
     selectable: tuple[str, ...] = ()
     begin: Callable[[Object], None] = _nothing     # at creation, before the defaults
     defaults: Callable[[Object], None] = _nothing
+    defaults_of_spec: bool = False            # the defaults look at nothing but the spec, so that once is enough
     carry: Callable[[Object, Object], None] = _carries_nothing    # what an update takes over from the old object
     grace: Callable[[Object, int | None], int] = _no_grace        # seconds an object gets when it is deleted
     ending: Callable[[Object, datetime], Object] = _ends_as_is    # the object when its deletion begins
@@ -154,7 +159,8 @@ class Kind:
     schema: Schema | None = None
     renewal: Renewal | None = None
     scale: Scale | None = None
-    settle: Callable[[Object], None] = _nothing     # the form that Kubernetes stores, whatever form was sent
+    # The form that Kubernetes stores, whatever form was sent; what is as in the object before is in that form already.
+    settle: Callable[[Object, Object | None], None] = _settled
     view: View | None = None
     warning: str = ""                         # sent with every answer: a deprecated version
     head: bytes = field(init=False, repr=False)

@@ -53,14 +53,18 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def readable(kind: Kind, value: Json, *, patched: bool = False) -> tuple[Object, list[str]]:
-    """A body as an object of this kind, and the fields that were dropped. Raises Failure 400 when it cannot be one."""
+def readable(kind: Kind, value: Json, old: Object | None = None, *, patched: bool = False
+             ) -> tuple[Object, list[str]]:
+    """A body as an object of this kind, and the fields that were dropped. Raises Failure 400 when it cannot be one.
+
+    `old` is the object that it replaces: what is the same there was looked at when that was written.
+    """
     thing = as_object(value)
     identity.check(kind.resource, thing, custom=kind.custom, patched=patched)
     meta = thing.get("metadata")
     if meta is None:
         meta = thing["metadata"] = {}
-    thing, unknown = _typed(kind, thing)
+    thing, unknown = _typed(kind, thing, old)
     thing["metadata"] = {field: found for field, found in thing["metadata"].items()
                          if found is not None and field != _DROPPED}
     thing["apiVersion"], thing["kind"] = kind.resource.api_version, kind.resource.kind
@@ -72,14 +76,16 @@ def readable(kind: Kind, value: Json, *, patched: bool = False) -> tuple[Object,
     return thing, unknown
 
 
-def _typed(kind: Kind, thing: Object) -> tuple[Object, list[str]]:
+def _typed(kind: Kind, thing: Object, old: Object | None) -> tuple[Object, list[str]]:
     """The object without the fields that its type does not have, and which these were; of a custom one, the metadata.
 
     Raises Failure 400 for values of the wrong type.
     """
     type_ = kind.type
     if type_ is not None:
-        if fitting.of_type(type_.name)(thing):
+        new = thing if old is None else {name: item for name, item in thing.items()
+                                            if name not in old or item != old[name]}
+        if fitting.of_type(type_.name)(new):
             return thing, []
         found = inspection.inspect(thing, type_)
         pruned = inspection.prune(thing, type_) if found.unknown else thing
@@ -122,7 +128,7 @@ def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: dateti
         thing.pop("status", None)
     kind.begin(thing)
     kind.defaults(thing)
-    kind.settle(thing)
+    kind.settle(thing, None)
     _refuse(kind, thing, [*_metadata_faults(kind, thing), *kind.rules(thing, None), *_schema_faults(kind, thing, None)])
     return thing
 
@@ -159,9 +165,9 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
     result["metadata"] = {**fixed, **kept, "resourceVersion": was["resourceVersion"]}
     if not part:
         kind.carry(result, old)
-    if part != "status":
+    if part != "status" and not (kind.defaults_of_spec and result.get("spec") == old.get("spec")):
         kind.defaults(result)
-    kind.settle(result)
+    kind.settle(result, None if kind.view else old)      # what a view shows is in no stored form
     _refuse(kind, result, _update_faults(kind, result, old, part))
     if kind.generation and part in _COUNTED and _spec_of(kind, result) != _spec_of(kind, old):
         result["metadata"]["generation"] = int(was.get("generation", 0)) + 1

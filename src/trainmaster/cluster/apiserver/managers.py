@@ -9,6 +9,7 @@ applies it. Entries are kept as the JSON they are stored as, and one that a writ
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import TypeAlias
 
 from trainmaster.api.meta import Json, Object, timestamp
@@ -63,7 +64,13 @@ class Writer:
 
 def of_user_agent(agent: str) -> str:
     """The name of a writer that gave none: that of its program."""
-    name = "".join(sign for sign in agent.partition("/")[0] if sign.isprintable())
+    start = agent.partition("/")[0]
+    return _program(start) if len(start) <= LONGEST_NAME else _program.__wrapped__(start)
+
+
+@lru_cache(maxsize=256)
+def _program(start: str) -> str:
+    name = "".join(sign for sign in start if sign.isprintable())
     while len(name.encode()) > LONGEST_NAME:
         name = name[:-1]
     return name
@@ -234,17 +241,28 @@ _PROVIDED: dict[str, tuple[tuple[str, ...], ...]] = {
 
 def provided(kind: Kind, sent: Object) -> FieldSet:
     """The fields that a new object gets from the server, because what was sent does not have them."""
-    found: FieldSet = {}
+    if kind.custom or (paths := _PROVIDED.get(kind.resource.plural)) is None:
+        return MEMBER
     if kind.resource.plural == "jobs" and not sent["metadata"].get("labels"):       # a default: those of its pods
         pods = ((sent.get("spec") or {}).get("template") or {}).get("metadata") or {}
         sent = {**sent, "metadata": {**sent["metadata"], "labels": pods.get("labels")}}
-    for path in () if kind.custom else _PROVIDED.get(kind.resource.plural, ()):
+    lacking = []
+    for path in paths:
         inner: Json = sent
         for depth, name in enumerate(path):
             if not isinstance(inner, dict) or inner.get(name) is None:
-                found = fieldsets.union(found, fieldsets.only(tuple(f"f:{each}" for each in path[:depth + 1])))
+                lacking.append(path[:depth + 1])
                 break
             inner = inner[name]
+    return _set_of(tuple(lacking))
+
+
+@lru_cache(maxsize=256)
+def _set_of(paths: tuple[tuple[str, ...], ...]) -> FieldSet:
+    """Most objects of a kind lack the same: their set is made once."""
+    found: FieldSet = {}
+    for path in paths:
+        found = fieldsets.union(found, fieldsets.only(tuple(f"f:{each}" for each in path)))
     if "f:serviceAccountName" in found.get("f:spec", {}):
         found["f:spec"]["f:serviceAccount"] = MEMBER       # the old name of the same, which follows it
     return found

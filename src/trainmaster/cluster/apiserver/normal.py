@@ -16,7 +16,7 @@ from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import builtin
 from trainmaster.cluster.apiserver.builtin import Field, Many, Type, Zero
 
-Step: TypeAlias = Callable[[Json], Json]
+Step: TypeAlias = Callable[..., Json]      # a value, and of a `Normal` also what it was before
 
 _ZEROS: dict[str, Json] = {
     "string": "", "bool": False, "int32": 0, "int64": 0, "double": 0, "quantity": "0", "int-or-string": 0, "bytes": "",
@@ -36,27 +36,37 @@ class Normal:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._steps: dict[str, tuple[Step | None, Json, bool]] | None = None    # filled late: types contain themselves
+        # Only fields with something to do; filled late: types contain themselves.
+        self._steps: dict[str, tuple[Step | None, Json, bool]] | None = None
         self._always: list[tuple[str, Json, Step | None]] = []
 
-    def __call__(self, thing: Json) -> Json:
+    def __call__(self, thing: Json, old: Json = None) -> Json:
+        """`old` is an object in normal form: what is the same there needs no second look."""
         if not isinstance(thing, dict):
             return thing
-        if self._steps is None:
-            self._compile()
-        assert self._steps is not None
+        steps = self._compiled() if self._steps is None else self._steps
+        before = old if isinstance(old, dict) else None
         gone = []
         for name, value in thing.items():
-            known = self._steps.get(name)
+            known = steps.get(name)
             if known is None:
                 continue
             step, zero, dropped = known
-            if value is None and dropped:
-                gone.append(name)
+            if value is None:
+                if dropped:
+                    gone.append(name)
                 continue
-            if step is not None and value is not None:
+            if step is None:
+                if value:      # the zero of what has no step is false
+                    continue
+            elif before is None:
                 value = thing[name] = step(value)
-            if dropped and (value == zero and type(value) is type(zero)):
+            else:
+                was = before.get(name)
+                if value == was:
+                    continue
+                value = thing[name] = step(value, was) if step.__class__ is Normal else step(value)
+            if dropped and value == zero and type(value) is type(zero):
                 gone.append(name)
         for name in gone:
             del thing[name]
@@ -65,10 +75,12 @@ class Normal:
                 thing[name] = step({}) if step is not None else zero
         return thing
 
-    def _compile(self) -> None:
+    def _compiled(self) -> dict[str, tuple[Step | None, Json, bool]]:
         steps = {}
         for field in builtin.type_named(self._name).fields.values():
-            steps[field.name] = (_step(field), zero_of(field), _is_dropped(field))
+            step, dropped = _step(field), _is_dropped(field)
+            if step is not None or dropped:
+                steps[field.name] = (step, zero_of(field), dropped)
             if field.zero is Zero.NULL:
                 self._always.append((field.name, None, None))
             elif field.zero is Zero.ALWAYS:
@@ -76,6 +88,7 @@ class Normal:
                 zero = field.default if field.default is not None else zero_of(field)
                 self._always.append((field.name, zero, of_type(field.type_name) if is_object else None))
         self._steps = steps
+        return steps
 
 
 def _is_dropped(field: Field) -> bool:
@@ -140,15 +153,15 @@ def canonical(value: Json) -> Json:
     return quantity.canonical(str(value)) if written else value
 
 
-def settle(api_version: str, kind: str) -> Callable[[Object], None]:
+def settle(api_version: str, kind: str) -> Callable[[Object, Object | None], None]:
     """The step for a whole object of a built-in kind, for `Kind.settle`."""
     found: list[Normal] = []
 
-    def apply(thing: Object) -> None:
+    def apply(thing: Object, old: Object | None) -> None:
         if not found:
             type_ = builtin.shape_of(api_version, kind)
             assert type_ is not None, f"{kind} in {api_version} has no type"
             found.append(of_type(type_.name))
-        found[0](thing)
+        found[0](thing, old)
 
     return apply

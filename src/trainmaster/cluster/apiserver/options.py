@@ -33,6 +33,8 @@ class Options:
 def write_options(query: Query, verb: str, repeats: Repeats | None = None, agent: str = "", *,
                   applied: bool = False) -> Options:
     """How a client wants something written; `agent` is the program it says it is. Raises Failure 422."""
+    if not query.pairs and not applied:
+        return Options(repeats=repeats, patched=verb == "patch", manager=managers.of_user_agent(agent))
     validation, name = query.text("fieldValidation"), _NAMES.get(verb, "UpdateOptions")
     if validation not in VALIDATIONS:
         raise _refused(name, causes.unsupported("fieldValidation", validation, VALIDATIONS))

@@ -78,6 +78,8 @@ def _account_defaults(spec: Object) -> None:
 
 def rules(pod: Object, old: Object | None) -> Iterator[Cause]:
     spec = pod["spec"]
+    if old is not None and spec == old.get("spec"):
+        return      # it was right when it was written
     yield from pod_rules.spec_rules(spec, "spec")
     if old is not None:
         yield from _update_rules(spec, old.get("spec") or {})
@@ -104,7 +106,8 @@ def qos(spec: Object) -> str:
 def _pinned(resources: Object) -> bool:
     limits = resources.get("limits") or {}
     requests = {**limits, **(resources.get("requests") or {})}
-    return all(name in limits and quantity.parse(limits[name]) == quantity.parse(requests[name])
+    return all(name in limits and (limits[name] == requests[name]
+                                   or quantity.parse(limits[name]) == quantity.parse(requests[name]))
                for name in QOS_RESOURCES)
 
 

@@ -9,10 +9,10 @@ not be cancelled half-way, and whoever calls these shields them (`server`).
 import asyncio
 import contextlib
 import copy
-import secrets
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 import orjson
@@ -20,7 +20,7 @@ import orjson
 from trainmaster.api.core import DEFINITIONS, NAMESPACES
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import applying, definitions, failures, lifecycle, managers, repeats, storage
-from trainmaster.cluster.apiserver.admission import Admission
+from trainmaster.cluster.apiserver.admission import Admission, by_chance
 from trainmaster.cluster.apiserver.applying import Application
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.catalog import Catalog
@@ -103,17 +103,18 @@ class Resources:
             thing = await self._mutated(review, kind, namespace, thing)
         name = thing["metadata"].get("name") or self._generated(kind, namespace, thing)
         sent = thing["metadata"].pop("managedFields", None)
+        now = self._clock.now()
 
         def created(found: Object) -> Object:
-            return lifecycle.created(kind, found, namespace, name, now=self._clock.now(), uid=str(uuid.uuid4()))
+            return lifecycle.created(kind, found, namespace, name, now=now, uid=str(uuid.uuid4()))
 
         made = created(thing)
-        self._record(kind, None, made, sent, "", options, apart,
+        self._record(kind, None, made, sent, "", options, now, apart,
                      None if given is None else partial(created, given))
         self._guard(kind, None, made, asked)
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
-        self._admit(kind, None, made)
+        self._admit(kind, None, made, now)
         if review is not None:
             try:
                 await review.validated(made, None)
@@ -144,8 +145,12 @@ class Resources:
                 guard(kind, old, new, asked.who)
 
     async def change(self, kind: Kind, namespace: str, name: str, part: str, edit: Callable[[Object], Json],
-                     options: Options, *, conditional: bool = False, asked: Asked | None = None) -> Written:
-        """Replace an object, or the `part` of it, by what `edit` makes of the newest state."""
+                     options: Options, *, conditional: bool = False, keeps: bool = False,
+                     asked: Asked | None = None) -> Written:
+        """Replace an object, or the `part` of it, by what `edit` makes of the newest state.
+
+        `keeps`: the edit leaves what it is given as it is, and needs no copy of its own.
+        """
         key = kind.key(namespace, name)
         review = self._chain.review(kind, asked)
         for _ in self._tries():
@@ -153,7 +158,8 @@ class Resources:
             warnings: list[str] = []
             try:
                 old = orjson.loads(kind.present(record.value))
-                new, warnings = self._edited(kind, record, edit, options)
+                newest = old if keeps else orjson.loads(kind.present(record.value))
+                new, warnings = self._edited(kind, old, edit(newest), options)
                 given = None
                 if review is not None:
                     given = _unowned(new) if review.mutating else None
@@ -161,11 +167,11 @@ class Resources:
                 sent = new["metadata"].pop("managedFields", None)
                 amended = partial(lifecycle.amended, kind, old, part=part, conditional=conditional,
                                   patched=options.patched)
-                result = amended(new)
-                self._record(kind, old, result, sent, part, options,
+                result, now = amended(new), self._clock.now()
+                self._record(kind, old, result, sent, part, options, now,
                              before=None if given is None else partial(amended, given))
                 self._guard(kind, old, result, asked)
-                self._admit(kind, old, result)
+                self._admit(kind, old, result, now)
                 if managers.timeless(old, result):
                     managers.keep(result, old["metadata"]["managedFields"])
                 if review is not None:
@@ -209,12 +215,10 @@ class Resources:
         raise failures.conflict(kind.resource, thing["metadata"]["name"])
 
     @staticmethod
-    def _edited(kind: Kind, record: Record, edit: Callable[[Object], Json], options: Options
-                ) -> tuple[Object, list[str]]:
-        """What an edit makes of an object, and what to say about it. Raises Failure."""
-        edited = edit(orjson.loads(kind.present(record.value)))
+    def _edited(kind: Kind, old: Object, edited: Json, options: Options) -> tuple[Object, list[str]]:
+        """An object after an edit, and what to say about it. Raises Failure."""
         try:
-            new, unknown = lifecycle.readable(kind, edited, patched=options.patched)
+            new, unknown = lifecycle.readable(kind, edited, old, patched=options.patched)
             return new, judged(kind, unknown, options)
         except (lifecycle.Unreadable, Unrecognized) as error:
             if options.patched:
@@ -275,19 +279,19 @@ class Resources:
                     raise
         raise failures.conflict(kind.resource, name)
 
-    def _admit(self, kind: Kind, old: Object | None, new: Object) -> None:
+    def _admit(self, kind: Kind, old: Object | None, new: Object, now: datetime) -> None:
         """Let the rules that know other objects have their say. What they say of a definition is the server's own."""
         before = dict(new)
         if old is None:
-            self._admission.creating(kind, new, self._clock.now())
+            self._admission.creating(kind, new, now)
         else:
-            self._admission.changing(kind, old, new, self._clock.now())
+            self._admission.changing(kind, old, new, now)
         if kind.resource == DEFINITIONS and before.get("status") != new.get("status"):
-            writer = managers.Writer(managers.SERVER, kind.resource.api_version, "status", self._clock.now())
+            writer = managers.Writer(managers.SERVER, kind.resource.api_version, "status", now)
             managers.record(kind, before, new, None, writer, self._in_version(kind))
 
     def _record(self, kind: Kind, old: Object | None, new: Object, sent: Json, part: str, options: Options,
-                apart: FieldSet = MEMBER, before: Callable[[], Object] | None = None) -> None:
+                now: datetime, apart: FieldSet = MEMBER, before: Callable[[], Object] | None = None) -> None:
         """Write down who owns the fields of an object; it is not yet what admission makes of it, as in Kubernetes.
 
         `before` makes the object as it was sent to webhooks: what they add is nobody's. If that was not a valid object
@@ -299,7 +303,7 @@ class Resources:
         if options.manager is None or part in _UNOWNED:
             managers.keep(new, None if old is None else old["metadata"].get("managedFields"))
             return
-        writer = managers.Writer(options.manager, kind.resource.api_version, part, self._clock.now())
+        writer = managers.Writer(options.manager, kind.resource.api_version, part, now)
         if before is not None:
             with contextlib.suppress(failures.Failure):
                 given = before()
@@ -429,7 +433,7 @@ class Resources:
         prefix = str(thing["metadata"].get("generateName") or "")[:lifecycle.LONGEST_PREFIX]
         name = ""
         for _ in range(NAMES if prefix else 0):
-            name = prefix + "".join(secrets.choice(lifecycle.SUFFIX_SIGNS) for _ in range(lifecycle.SUFFIX_LENGTH))
+            name = prefix + "".join(by_chance(lifecycle.SUFFIX_SIGNS) for _ in range(lifecycle.SUFFIX_LENGTH))
             if self._store.latest(kind.key(namespace, name)) is None:
                 break
         return name
@@ -477,7 +481,7 @@ def _unowned(thing: Object) -> Object:
 def _completed(kind: Kind, thing: Object) -> None:
     """The form in which webhooks see an object: with its defaults."""
     kind.defaults(thing)
-    kind.settle(thing)
+    kind.settle(thing, None)
 
 
 def judged(kind: Kind, unknown: Sequence[str], options: Options) -> list[str]:

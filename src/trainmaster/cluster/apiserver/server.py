@@ -387,7 +387,7 @@ class ApiServer:
             return (fresh.pop() if fresh else call.body()).value
 
         return await self._resources.change(kind, place.namespace, place.name, part, replaced, call.options(body),
-                                            conditional=not kind.unconditional, asked=call.asked(UPDATE))
+                                            conditional=not kind.unconditional, keeps=True, asked=call.asked(UPDATE))
 
     def _asked_to_apply(self, call: Call, operation: str) -> Asked:
         """Who applies to nothing creates, and must be allowed to. Raises Failure 403."""

@@ -56,6 +56,8 @@ class Objects:
 
     def scan(self, prefix: str, after: str, limit: int, undone: Mapping[str, Record | None]) -> list[Record]:
         found: list[Record] = []
+        if not undone and (alone := resource_of(prefix)) and alone not in self._shelves:
+            return found  # asked at every creation of a pod: are there quotas, limits, priorities?
         for resource in self._resources(prefix, undone):
             shelf = self._shelves.get(resource, _EMPTY)
             start, end = _span(shelf.keys, prefix, after)

@@ -48,10 +48,12 @@ class Transaction:
 
     @property
     def size(self) -> int:
-        return sum(write.size for write in self.writes)
+        return self.writes[0].size if len(self.writes) == 1 else sum(write.size for write in self.writes)
 
     def after(self, key: str) -> Record | None:
         """What becomes of one of its keys."""
+        if len(self.writes) == 1:  # nearly always
+            return self.writes[0].after
         return next(write.after for write in self.writes if write.key == key)
 
 

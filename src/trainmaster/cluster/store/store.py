@@ -175,7 +175,7 @@ class Store:
 
     def _decide(self, steps: Sequence[Step]) -> tuple[Write, ...] | None:
         """The writes that the steps mean, or None if the fate of an earlier write must be known first."""
-        if not 0 < len({step.key for step in steps}) == len(steps) <= STEPS:
+        if len(steps) != 1 and not 0 < len({step.key for step in steps}) == len(steps) <= STEPS:
             raise ValueError(f"a transaction has 1 to {STEPS} steps and each is on a key of its own")
         for step in steps:
             if not _fits(step, self.latest(step.key)):

@@ -1,5 +1,7 @@
 """The form in which objects are stored: zeros, empty lists, canonical quantities, nulls in lists."""
 
+from copy import deepcopy
+
 import pytest
 
 from trainmaster.api.meta import Json, Object
@@ -30,7 +32,7 @@ _TEMPLATE: Object = {"metadata": {}, "spec": {"containers": None}}
 ])
 def test_zeros(kind: str, sent: Object, spec: Object, status: Object) -> None:
     thing: Object = {"spec": sent}
-    normal.settle("apps/v1", kind)(thing)
+    normal.settle("apps/v1", kind)(thing, None)
 
     assert {"metadata": {}, "spec": spec, "status": status} == thing
 
@@ -38,7 +40,7 @@ def test_zeros(kind: str, sent: Object, spec: Object, status: Object) -> None:
 def test_empty_lists_fall_away() -> None:
     thing: Object = {"metadata": {"name": "p", "labels": {}}, "spec": {"containers": [
         {"name": "c", "args": [], "env": [{"name": "A", "value": ""}], "tty": False}], "volumes": []}}
-    normal.settle("v1", "Pod")(thing)
+    normal.settle("v1", "Pod")(thing, None)
 
     assert {"name": "p"} == thing["metadata"]
     assert [{"name": "c", "env": [{"name": "A"}], "resources": {}}] == thing["spec"]["containers"]
@@ -48,11 +50,31 @@ def test_empty_lists_fall_away() -> None:
 def test_twice_is_once() -> None:
     thing: Object = {"metadata": {}, "spec": {"hard": {"cpu": "0.5"}}}
     settle = normal.settle("v1", "ResourceQuota")
-    settle(thing)
+    settle(thing, None)
     once = repr(thing)
-    settle(thing)
+    settle(thing, None)
 
     assert once == repr(thing)
+
+
+@pytest.mark.parametrize("sent", [
+    pytest.param({"metadata": {"name": "p", "labels": {}}, "spec": {"containers": [{"name": "c", "args": []}]}},
+                 id="a change in two places"),
+    pytest.param({"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"nodeName": "", "containers": [
+        {"name": "c", "resources": {"limits": {"cpu": "0.5"}}}]}}, id="a quantity, and a zero that was not there"),
+    pytest.param({"metadata": {"name": "p"}, "spec": {"containers": None, "volumes": [{"name": "v"}]}},
+                 id="a list that is null now"),
+    pytest.param({"metadata": {"name": "p"}}, id="a part that is gone"),
+])
+def test_what_is_as_before_is_not_looked_at_again_and_comes_out_the_same(sent: Object) -> None:
+    old: Object = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {}}], "volumes": [
+        {"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}]}, "status": {}}
+    settle, whole, quick = normal.settle("v1", "Pod"), deepcopy(sent), deepcopy(sent)
+    settle(old, None)
+    settle(whole, None)
+    settle(quick, old)
+
+    assert whole == quick
 
 
 @pytest.mark.parametrize(("spec", "expected"), [
