@@ -117,6 +117,7 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
                 if not (asked.only_apiserver and name in NOT_OF_THE_API)
             ]
             memory.settle()
+            parts_at_work.append(group.create_task(memory.tend(clock)))
             standing.ready(port=listening.port, server=url)
             await stop.wait()
             for work in parts_at_work:

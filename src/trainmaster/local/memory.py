@@ -1,17 +1,24 @@
 """How the control plane's process treats memory, set for a server that lives long and holds much.
 
-Python looks through all containers again whenever their number has grown by a quarter. What is loaded at start never
-goes, and objects of the API hold no cycles, so that look costs a tenth of a second for nothing, in the middle of
-somebody's request. What start-up made is taken out of it, and the rest is looked at less often.
+Python looks for rings of garbage among all containers that are not long known to it: a tenth of a second for some ten
+thousand objects of the API, in the middle of somebody's request. These hold no rings and go by themselves. So the young
+are looked at a few thousand at a time, which takes a few milliseconds, and what outlives that look is put aside, as is
+what start-up made. What becomes a ring of garbage later than that, such as an old connection, waits for the one long
+look in an hour. Rejected: never to look at the old again, which loses those for good.
 
 The C library keeps what large answers were made in, scattered between what lives on. From a size on it is told to ask
 the system for such memory and give it back.
 """
 
 import gc
+from collections.abc import Mapping
+from typing import Any
 
-# Containers made and not freed before the youngest are looked at, and how many such looks before the next older ones.
-THRESHOLDS = (10_000, 20, 50)
+from trainmaster.runtime.clock import Clock
+
+# Containers made and not freed before the youngest are looked at; the older ones are not there to be looked at.
+THRESHOLDS = (5_000, 1_000_000, 1_000_000)
+LONG_LOOK_SECONDS = 3600.0
 
 # For the environment of the process: the C library reads it before anything of ours runs. One pool for all threads: the
 # second thread only writes what the first one made.
@@ -24,6 +31,25 @@ ENVIRONMENT = {
 
 def settle() -> None:
     """Call when everything is loaded: what is there now is there to stay."""
+    look_at_all()
+    gc.set_threshold(*THRESHOLDS)
+    if put_aside not in gc.callbacks:
+        gc.callbacks.append(put_aside)
+
+
+def look_at_all() -> None:
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*THRESHOLDS)
+
+
+async def tend(clock: Clock) -> None:
+    """Take a long look every now and then, until cancelled."""
+    while True:
+        await clock.sleep(LONG_LOOK_SECONDS)
+        look_at_all()
+
+
+def put_aside(phase: str, _found: Mapping[str, Any]) -> None:
+    if phase == "stop":
+        gc.freeze()
