@@ -53,7 +53,7 @@ def write_options(query: Query, verb: str, repeats: Repeats | None = None, agent
 def delete_options(body: Json, query: Query) -> DeleteOptions:
     """Options of a deletion, from the body or, where that says nothing, from the query. Raises Failure 400 or 422."""
     given = as_object(body) if body is not None else {}
-    if given.get("kind") not in {None, "", "DeleteOptions"}:
+    if given.get("kind") not in (None, "", "DeleteOptions"):      # any JSON may stand there, and not all can be hashed
         raise failures.bad_request(f"the kind in the data ({given['kind']}) does not match the expected kind "
                                    "(DeleteOptions)")
     if (faults := inspection.inspect(given, _delete_options()).faults):

@@ -63,7 +63,7 @@ def binding(body: Json, name: str, now: datetime) -> Bind:
     if meta.get("name", pod) != pod:
         raise failures.bad_request(
             f"the name of the object ({meta['name']}) does not match the name on the URL ({pod})")
-    if target.get("kind", "Node") not in {"Node", ""} or not target.get("name"):
+    if target.get("kind", "Node") not in ("Node", "") or not target.get("name"):
         raise failures.bad_request("the target of a binding is a Node with a name")
     return Bind(pod, target["name"], meta.get("uid") or "", meta.get("annotations") or {}, now)
 

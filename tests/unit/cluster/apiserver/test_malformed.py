@@ -57,6 +57,7 @@ RANGES = "/api/v1/namespaces/default/limitranges"
 
 
 @pytest.mark.parametrize(("method", "path", "body", "code"), [
+    pytest.param("DELETE", "/api/v1/namespaces/default", {"kind": {}}, 400, id="options of a kind that is no text"),
     pytest.param("POST", "/api/v1/persistentvolumes", VOLUME, 201, id="an empty reclaim policy is none"),
     pytest.param("PATCH", f"{RANGES}/r", {"metadata": {"$patch": {}}}, 500,
                  id="a directive that is not text"),
