@@ -25,7 +25,7 @@ _CACHE = {pattern: re.compile(pattern) for pattern in (
 
 ANNOTATIONS_SIZE = 256 * 1024
 MOST_MATCHED = 1024
-# Keys of labels and annotations are few and come with every object: so many right ones are remembered.
+# Keys of labels and annotations, and names of variables, are few and come with every object: so many are remembered.
 MOST_KEYS = 1024
 _LONGEST_KEY = 253 + 1 + 63
 
@@ -96,9 +96,14 @@ def data_key(key: str) -> Faults:
 
 
 def env_name(name: str) -> Faults:
-    if _CACHE[_ENV_NAME].fullmatch(name):
+    if _is_variable(name) if len(name) <= _LONGEST_KEY else _CACHE[_ENV_NAME].fullmatch(name):
         return []
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+@lru_cache(maxsize=MOST_KEYS)
+def _is_variable(name: str) -> bool:
+    return _CACHE[_ENV_NAME].fullmatch(name) is not None
 
 
 def port_name(name: str) -> Faults:
