@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,26 @@ def ordinary_installation(folder: Path) -> Path:
     return venv / "bin" / "trainmaster"
 
 
-@pytest.fixture(params=["root", "ordinary user"])
+PEOPLE = ("root", "ordinary user")
+
+
+@pytest.fixture(params=PEOPLE)
 def person(request: pytest.FixtureRequest, folder: Path) -> Iterator[Person]:
     """Each in turn where we are root; on a laptop, whoever runs the tests."""
+    with somebody(request, folder) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=PEOPLE)
+def trainer(request: pytest.FixtureRequest, folder: Path) -> Iterator[Person]:
+    """As `person`, with one cluster for all tests of a module."""
+    with somebody(request, folder) as found:
+        found.trainmaster("up")
+        yield found
+
+
+@contextmanager
+def somebody(request: pytest.FixtureRequest, folder: Path) -> Iterator[Person]:
     am_root = os.geteuid() == 0
     if request.param == "root" and not am_root:
         pytest.skip("only root can try it as root; the ordinary user is you")

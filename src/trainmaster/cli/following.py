@@ -15,7 +15,7 @@ from trainmaster.cli.output import FAILED, INTERRUPTED, say
 from trainmaster.cli.view import ForOneOfMany, RunView
 from trainmaster.progress import curves
 from trainmaster.runtime.clock import RealClock
-from trainmaster.sdk.follow import Failure, JobGone, Outcome, follow
+from trainmaster.sdk.follow import CannotStart, Failure, JobGone, Outcome, follow
 from trainmaster.sdk.submit import FOR_JOB, Submitted
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ class Following:
             outcome = await follow(self._client, RealClock(), job.resource, job.thing, view)
         except JobGone:
             view.note("the job was deleted before it ended")
+            return FAILED
+        except CannotStart as error:
+            view.note(f"{error} The job would wait for ever; remove it with: {delete(job)}")
             return FAILED
         return tell(view, outcome, job, time.monotonic() - began)
 

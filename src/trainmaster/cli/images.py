@@ -1,12 +1,139 @@
 """`trainmaster images`: the image catalog of this machine."""
 
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
 import click
 
 
-@click.command(epilog="Example: trainmaster images")
-def command() -> None:
-    """List the image names that mean something on this machine, and what they run."""
-    from trainmaster.local.catalog import known_images
+@click.group(
+    invoke_without_command=True,
+    epilog="Example: trainmaster images add mine/net:1 --python pytorch --python-requirements transformers",
+)
+@click.option("-o", "output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table",
+              help="How to list them.")
+@click.pass_context
+def command(ctx: click.Context, output: str) -> None:
+    """What image names mean on this machine.
 
-    for name, packages, entrypoint in known_images():
-        click.echo(f"{name}\n    packages    {packages}\n    entrypoint  {entrypoint}")
+    There is no container engine here: a name stands for packages of a Python, or for a root file system. Without a
+    command, lists the names that are explained.
+    """
+    if ctx.invoked_subcommand is None:
+        _list(output)
+
+
+@command.command("list", epilog="Example: trainmaster images list -o wide")
+@click.option("-o", "output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table",
+              help="How to list them.")
+def list_images(output: str) -> None:
+    """List the image names that mean something on this machine."""
+    _list(output)
+
+
+@command.command(
+    epilog="Examples: trainmaster images add mine/net --python tensorflow --workdir /app  ·  "
+    "trainmaster images add mine/tools:2 --rootfs image.tar"
+)
+@click.argument("name")
+@click.option("--python", default="", metavar="NAME",
+              help="Packages that come with the catalog: tensorflow, pytorch, boosting, jax, paddle or mxnet.")
+@click.option("--python-requirements", "requirements", multiple=True, metavar="PACKAGE|FILE",
+              help="A package as pip takes it, or a requirements file; may be repeated.")
+@click.option("--rootfs", type=click.Path(path_type=Path), metavar="PATH",
+              help="A root file system: a directory, a tar, or an OCI archive (also what docker save writes).")
+@click.option("--entrypoint", metavar="WORDS", help="What runs when the container gives no command.")
+@click.option("--command", "arguments", metavar="WORDS", help="Its arguments when the container gives none.")
+@click.option("--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable; may be repeated.")
+@click.option("--workdir", metavar="DIRECTORY", help="Working directory.")
+def add(
+    name: str, python: str, requirements: tuple[str, ...], rootfs: Path | None, entrypoint: str | None,
+    arguments: str | None, environment: tuple[str, ...], workdir: str | None,
+) -> None:
+    """Say what an image name means here. An entry of the same name is replaced."""
+    from trainmaster.local import catalog
+    from trainmaster.local.home import Home
+
+    home = Home.from_environment()
+    try:
+        wish = catalog.Wish(
+            name, python=python, requirements=catalog.requirements(requirements, Path.cwd()), rootfs=rootfs,
+            entrypoint=_words("--entrypoint", entrypoint), command=_words("--command", arguments),
+            environment=_variables(environment), directory=workdir,
+        )
+        entry = catalog.add(home, wish)
+    except catalog.Refused as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"Image {name} added to {home.images}.")
+    if not entry.entrypoint:
+        click.echo("It has no entrypoint: containers of it must give a command.")
+
+
+@command.command(epilog="Example: trainmaster images remove mine/net")
+@click.argument("name")
+def remove(name: str) -> None:
+    """Forget an image that you added."""
+    from trainmaster.local import catalog
+    from trainmaster.local.home import Home
+
+    home = Home.from_environment()
+    try:
+        catalog.forget(home, name)
+    except catalog.Refused as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"Image {name} removed from {home.images}.")
+
+
+def _list(output: str) -> None:
+    from trainmaster.local import catalog
+    from trainmaster.local.home import Home
+
+    try:
+        shown = catalog.listed(Home.from_environment())
+    except catalog.Refused as error:
+        raise click.UsageError(str(error)) from error
+    if output == "name":
+        click.echo("\n".join(one.name for one in shown))
+        return
+    if output in ("json", "yaml"):
+        items: list[dict[str, Any]] = [
+            {"name": one.name, "environment": one.environment, "runs": one.runs, "note": one.note, "yours": one.yours}
+            for one in shown
+        ]
+        if output == "json":
+            click.echo(json.dumps(items, indent=2, ensure_ascii=False))
+        else:
+            import yaml
+
+            click.echo(yaml.safe_dump(items, sort_keys=False, allow_unicode=True), nl=False)
+        return
+    rows = [("IMAGE", "ENVIRONMENT", "RUNS", "FROM", *(["NOTE"] if output == "wide" else []))]
+    rows += [
+        (one.name, one.environment, one.runs or "<the container's command>", "you" if one.yours else "catalog",
+         *([one.note] if output == "wide" else []))
+        for one in shown
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _words(option: str, text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise click.UsageError(f"{option} {text!r}: {error}") from error
+
+
+def _variables(pairs: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--env {pair!r}: write NAME=VALUE")
+        found[name] = value
+    return found

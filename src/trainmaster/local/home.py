@@ -62,6 +62,16 @@ class Home:
         return self.shared_envs or self.path / "envs"
 
     @property
+    def images(self) -> Path:
+        """The user's own image catalog."""
+        return self.path / "images.yaml"
+
+    @property
+    def roots(self) -> Path:
+        """Root file systems of images that came as archives."""
+        return self.path / "roots"
+
+    @property
     def run(self) -> Path:
         return self.path / "run"
 

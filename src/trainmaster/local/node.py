@@ -9,7 +9,7 @@ import sys
 from urllib.parse import urlsplit
 
 from trainmaster.cluster.kubelet import main as kubelet
-from trainmaster.cluster.kubelet.images import Catalog, shipped
+from trainmaster.cluster.kubelet.catalog import Catalog, shipped
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.local import parts, reports
@@ -54,7 +54,8 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
     )
     client = Client(kubeconfig.transport(access), user_agent="kubelet")
     agent = asyncio.create_task(
-        kubelet.run(settings, client=client, images=WithRecipes(home, Catalog(home.envs, shipped())), clock=RealClock(),
+        kubelet.run(settings, client=client, clock=RealClock(),
+                    images=WithRecipes(home, Catalog(home.envs, shipped(), home.images)),
                     ready=standing.ready)
     )
     told = asyncio.create_task(stop.wait())

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from trainmaster.cluster.kubelet.images import Catalog, Entry, Image, ImageError, Images, entries, repository, shipped
+from trainmaster.cluster.kubelet.catalog import Catalog, Document, Entry, known, read, shipped
+from trainmaster.cluster.kubelet.images import Image, ImageError, Images
 from trainmaster.local.home import Home
 
 PREFIX = "trainmaster.dev/environment-"
@@ -46,15 +47,18 @@ def text_of(path: Path, depth: int = 0) -> str:
 
 def written(home: Home, requirements: str, image: str) -> str:
     """The image name for these requirements on top of those of another image of the catalog."""
-    base = next((each for each in shipped() if repository(image) in map(repository, each.names)), Entry((image,)))
-    content = "\n".join([*base.packages, requirements])
+    catalog = known([shipped()])
+    base = catalog.entry(image) or Entry((image,))
+    below = catalog.packages(base)
+    content = "\n".join([*below.packages, *below.bare, requirements])
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     place = _place(home)
     place.mkdir(exist_ok=True, mode=0o700)
     listed = place / f"{digest}.txt"
     listed.write_text(requirements + "\n")
     name = f"{PREFIX}{digest}"
-    entry = {"names": [name], "packages": [*base.packages, "-r", str(listed)], "environment": dict(base.environment)}
+    entry = {"names": [name], "python": base.python, "packages": [*base.packages, "-r", str(listed)],
+             "environment": dict(base.environment)}
     (place / f"{digest}.yaml").write_text(yaml.safe_dump({"images": [entry]}))
     return name
 
@@ -76,7 +80,7 @@ class WithRecipes:
             except OSError as problem:
                 raise ImageError("ErrImagePull", f"'{name}' stands for a list of packages that this machine does not "
                                  "have. Run the script with --requirements here.") from problem
-            self._known[name] = Catalog(self._home.envs, entries(text))
+            self._known[name] = Catalog(self._home.envs, Document(read(text).images, shipped().pythons))
         return await self._known[name].prepare(name, say)
 
 

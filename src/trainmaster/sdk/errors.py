@@ -31,6 +31,10 @@ class JobFailed(SdkError):
         self.details = tuple(details)
 
 
+class CannotStart(SdkError):
+    """A replica waits for something that cannot come: the job has to be corrected."""
+
+
 class JobGone(SdkError):
     """The job was deleted before it ended."""
 

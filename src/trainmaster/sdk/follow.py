@@ -22,7 +22,8 @@ from trainmaster.progress import curves
 from trainmaster.progress.curves import Curves
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
-from trainmaster.sdk.errors import JobGone as JobGone  # said by `follow`, so imported with it
+from trainmaster.sdk.errors import CannotStart as CannotStart  # said by `follow`, so imported with it
+from trainmaster.sdk.errors import JobGone as JobGone
 from trainmaster.sdk.jobs import Job
 from trainmaster.sdk.logs import HELD, Batch, Life, Source, Wanted, read_on
 from trainmaster.sdk.replicas import JOB_NAME, Attempt, Replica, attempts_of, replica_of
@@ -73,7 +74,7 @@ class Outcome:
 
 
 async def follow(client: Client, clock: Clock, resource: Resource, job: Object, view: View) -> Outcome:
-    """Show the job until it has ended. Raises JobGone."""
+    """Show the job until it has ended. Raises JobGone, and CannotStart for one that would wait for ever."""
     return await _Follower(client, clock, resource, job, view).run()
 
 
@@ -160,6 +161,8 @@ class _Follower:
         if self._replicas.get(replica.uid) != replica:
             self._replicas[replica.uid] = replica
             self._view.replica(replica)
+        if replica.hopeless and not self._ended.done():
+            self._ended.set_exception(CannotStart(f"{replica.name} cannot start: {replica.why}"))
         if replica.exit_code and replica.uid not in self._failed:
             self._failed[replica.uid] = _finished(after)
         for attempt in attempts_of(after):

@@ -8,6 +8,7 @@ from trainmaster.api.meta import Object, being_deleted, labels_of, name_of, uid_
 JOB_NAME = "training.kubeflow.org/job-name"
 ROLE = "training.kubeflow.org/replica-type"
 INDEX = "training.kubeflow.org/replica-index"
+HOPELESS = frozenset({"InvalidImageName"})      # waiting for what no time and nobody else can bring
 START_ERRORS = frozenset({"StartError", "ContainerCannotRun"})   # the program never ran, so its log is empty
 
 
@@ -22,6 +23,10 @@ class Replica:
     why: str = ""        # what it waits for or how it ended, when that is known
     restarts: int = 0
     exit_code: int | None = None
+
+    @property
+    def hopeless(self) -> bool:
+        return self.state in HOPELESS
 
     @property
     def ended(self) -> bool:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.cluster.kubelet.images import ImageError, entries
+from trainmaster.cluster.kubelet.catalog import read
+from trainmaster.cluster.kubelet.images import ImageError
 from trainmaster.local.home import Home
 from trainmaster.local.recipes import PREFIX, BadRequirements, WithRecipes, text_of, written
 
@@ -26,9 +27,9 @@ def test_the_same_list_is_the_same_environment_and_another_is_another(home: Home
 
 def test_packages_of_the_framework_come_first(home: Home) -> None:
     name = written(home, "tqdm", "tensorflow/tensorflow")
-    (entry,) = entries((home.path / "recipes" / f"{name.removeprefix(PREFIX)}.yaml").read_text())
+    (entry,) = read((home.path / "recipes" / f"{name.removeprefix(PREFIX)}.yaml").read_text()).images
 
-    assert entry.packages[0].startswith("tensorflow")
+    assert "tensorflow" == entry.python
     assert "-r" == entry.packages[-2]
     assert "tqdm\n" == Path(entry.packages[-1]).read_text()
 

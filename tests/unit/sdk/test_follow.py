@@ -13,7 +13,7 @@ from trainmaster.kube.client import Client
 from trainmaster.progress import curves
 from trainmaster.progress.curves import Curves, Said
 from trainmaster.progress.report import Report
-from trainmaster.sdk.follow import JobGone, Outcome, follow
+from trainmaster.sdk.follow import CannotStart, JobGone, Outcome, follow
 from trainmaster.sdk.replicas import Replica
 from trainmaster.sdk.usage import Usage
 from trainmaster.testing.clock import VirtualClock
@@ -126,6 +126,17 @@ async def test_a_job_that_is_deleted_ends_the_following(story: Story) -> None:
     await story.client.delete(TFJOBS, "a", "default")
 
     with pytest.raises(JobGone):
+        await story.clock.run(story.following)
+
+
+async def test_a_replica_that_can_never_start_ends_the_following_with_the_reason(story: Story) -> None:
+    await story.pod(0)
+    waiting = {"reason": "InvalidImageName", "message": "'<image>' is not an image name."}
+    status = {"name": "tensorflow", "image": "<image>", "imageID": "", "ready": False, "restartCount": 0,
+              "state": {"waiting": waiting}}
+    await story.pod_status(0, phase="Pending", containerStatuses=[status])
+
+    with pytest.raises(CannotStart, match=r"worker-0 cannot start: '<image>' is not an image name\."):
         await story.clock.run(story.following)
 
 

@@ -85,7 +85,7 @@ def environment(pod: Object, container: Object, image: Image, sources: Sources) 
                 found[variable["name"]] = value
         else:
             found[variable["name"]] = expand(str(variable.get("value") or ""), {**sources.links, **found})
-    home = "/root" if user_of(pod, container) == 0 else "/"
+    home = "/root" if user_of(pod, container, image) == 0 else "/"
     return {"HOME": home, "HOSTNAME": hostname(pod), **image.environment, **sources.links, **found}
 
 
@@ -102,8 +102,9 @@ def security_of(pod: Object, container: Object) -> Object:
     return {**(pod["spec"].get("securityContext") or {}), **(container.get("securityContext") or {})}
 
 
-def user_of(pod: Object, container: Object) -> int:
-    return int(security_of(pod, container).get("runAsUser") or 0)
+def user_of(pod: Object, container: Object, image: Image) -> int:
+    """Whom the container runs as: what the pod says, else what the image does."""
+    return int(security_of(pod, container).get("runAsUser", image.user) or 0)
 
 
 def hostname(pod: Object) -> str:

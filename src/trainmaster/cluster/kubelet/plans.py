@@ -46,7 +46,7 @@ def container_plan(
     directory = places.attempt(container["name"], attempt)
     security = security_of(pod, container)
     privileged = bool(security.get("privileged"))
-    user = user_of(pod, container)
+    user = user_of(pod, container, image)
     if security.get("runAsNonRoot") and user == 0 and not rootless:
         raise ConfigError("container has runAsNonRoot and image will run as root")
     working = str(container.get("workingDir") or image.directory or "/")
@@ -63,8 +63,9 @@ def container_plan(
                 "hosts": hosts_file(pod, address), "resolv.conf": resolver_file(pod),
                 "hostname": hostname(pod) + "\n", "nsswitch.conf": NAME_SERVICES,
             },
-            "homes": homes(os.environ.get("HOME", ""), os.getuid()),
-            "hidden": [str(path) for path in hidden],
+            "image": str(image.root or ""),
+            "homes": [] if image.root else homes(os.environ.get("HOME", ""), os.getuid()),
+            "hidden": [] if image.root else [str(path) for path in hidden],
             "shm": str(places.shm),
             "binds": [
                 *(_shown(path, str(path)) for path in _outermost(image.visible)),
@@ -82,7 +83,7 @@ def container_plan(
         "environment": dict(environment),
         "directory": working,
         "user": user,
-        "group": int(security.get("runAsGroup") or 0),
+        "group": int(security.get("runAsGroup", image.group) or 0),
         "groups": [int(group) for group in security.get("supplementalGroups") or ()]
         + ([int(security["fsGroup"])] if security.get("fsGroup") is not None else []),
         "capabilities": capabilities(security.get("capabilities") or {}, privileged=privileged),

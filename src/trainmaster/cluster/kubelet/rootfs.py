@@ -55,6 +55,7 @@ class RootPlan(TypedDict):
 
     rootless: bool
     scratch: str              # an own directory of the attempt: layers and homes
+    image: str                # a directory that takes the place of the host's files; empty for those
     etc: dict[str, str]       # name below /etc -> text: hosts, resolv.conf, hostname
     homes: list[str]          # each replaced by an empty directory of the container's own
     hidden: list[str]         # each replaced by nothing
@@ -80,7 +81,9 @@ def build(plan: RootPlan) -> None:
         shared = linux.clone_tree(plan["shm"], linux.ATTR_NODEV | linux.ATTR_NOSUID)
         binds = [(bind, linux.clone_tree(bind["source"], _attributes(bind)), os.path.isdir(bind["source"]))
                  for bind in plan["binds"]]
-    if plan["rootless"]:
+    if plan["image"]:
+        _image(scratch, merged, plan)
+    elif plan["rootless"]:
         _layers(scratch, merged, seen, plan)
     else:
         _overlay(scratch, merged, seen, plan)
@@ -94,7 +97,7 @@ def build(plan: RootPlan) -> None:
     with Step("let go of the host's root"):
         linux.unmount(".", linux.MNT_DETACH)
         os.chdir("/")
-    _furnish(devices, shared)
+    _furnish(devices, shared, temporary=not plan["image"])
     _hide(plan, homes)
     with Step("mount the container's volumes"):
         for bind, tree, is_directory in binds:
@@ -128,12 +131,15 @@ def _own_home(scratch: str, number: int) -> str:
 
 def _own_files(upper: str, plan: RootPlan) -> None:
     """Files that differ from the host's, put in the layer before it is mounted: saves a mount each."""
-    texts = {f"etc/{name}": text for name, text in plan["etc"].items()}
-    for path, text in {**SECRET_FILES, **texts}.items():
-        if path in SECRET_FILES and not os.path.lexists(f"/{path}"):
-            continue
+    secret = {path: text for path, text in SECRET_FILES.items() if os.path.lexists(f"/{path}")}
+    _write_texts(upper, secret, 0o600)
+    _write_texts(upper, {f"etc/{name}": text for name, text in plan["etc"].items()}, 0o644)
+
+
+def _write_texts(upper: str, texts: dict[str, str], mode: int) -> None:
+    for path, text in texts.items():
         os.makedirs(os.path.dirname(f"{upper}/{path}"), mode=0o755, exist_ok=True)
-        handle = os.open(f"{upper}/{path}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644 if path in texts else 0o600)
+        handle = os.open(f"{upper}/{path}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         os.write(handle, text.encode())
         os.close(handle)
 
@@ -149,6 +155,18 @@ def _overlay(scratch: str, merged: str, seen: list[str], plan: RootPlan) -> None
         linux.mount("overlay", merged, "overlay", linux.MS_NODEV, options)
     with Step("show the host's other file systems"):
         _other_file_systems("/", merged, seen, plan)
+
+
+def _image(scratch: str, merged: str, plan: RootPlan) -> None:
+    """An image with files of its own: the host's are not seen at all."""
+    upper, work = f"{scratch}/upper", f"{scratch}/work"
+    with Step("mount the image's root file system"):
+        os.makedirs(work, mode=0o700, exist_ok=True)
+        os.makedirs(f"{upper}/etc", mode=0o755, exist_ok=True)
+        _write_texts(upper, {f"etc/{name}": text for name, text in plan["etc"].items()}, 0o644)
+        options = f"lowerdir={_option(plan['image'])},upperdir={_option(upper)},workdir={_option(work)}"
+        options += ",userxattr" if plan["rootless"] else ",redirect_dir=on"
+        linux.mount("overlay", merged, "overlay", linux.MS_NODEV, options)
 
 
 def _other_file_systems(directory: str, merged: str, seen: list[str], plan: RootPlan) -> None:
@@ -219,7 +237,7 @@ def _spread(name: str, target: str, scratch: str, seen: list[str]) -> None:
             _layer(f"{name}/{entry.name}", f"{target}/{entry.name}", scratch, seen)
 
 
-def _furnish(devices: dict[str, int], shared: int) -> None:
+def _furnish(devices: dict[str, int], shared: int, *, temporary: bool) -> None:
     with Step("mount /dev"):
         linux.mount("tmpfs", _directory("/dev"), "tmpfs", _PLAIN | linux.MS_NOEXEC, "mode=0755,size=64k")
         for name, tree in devices.items():
@@ -233,6 +251,8 @@ def _furnish(devices: dict[str, int], shared: int) -> None:
         for link, to in (("ptmx", "pts/ptmx"), ("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"),
                          ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")):
             os.symlink(to, f"/dev/{link}")
+    if not temporary:
+        return           # an image's own /tmp and /run may have something in them
     with Step("mount /tmp and /run"):
         linux.mount("tmpfs", _directory("/tmp"), "tmpfs", _PLAIN, "mode=1777")  # noqa: S108  the container's own
         if os.path.isdir("/var/tmp") and os.statvfs("/var/tmp").f_flag & os.ST_RDONLY:  # noqa: S108
@@ -248,7 +268,7 @@ def _hide(plan: RootPlan, homes: dict[str, int]) -> None:
             linux.attach(tree, _directory(path))
             os.close(tree)
     with Step("hide what is secret"):
-        for path in (*SECRET_DIRECTORIES, *plan["hidden"]):
+        for path in () if plan["image"] else (*SECRET_DIRECTORIES, *plan["hidden"]):
             if os.path.isdir(path):
                 linux.mount("tmpfs", path, "tmpfs", _PLAIN | linux.MS_NOEXEC, "mode=0755,size=1m")
 

@@ -141,14 +141,22 @@ class Starter:
         except ImageError as error:
             failures = life.pull_failures[container] = life.pull_failures.get(container, 0) + 1
             retry = min(LONGEST_RETRY, RETRY * 2 ** min(failures - 1, 5))
-            life.waiting[container] = Waiting(error.reason, str(error), self._clock.now() + retry)
-            self._events.warning(life.pod, "Failed", f'Failed to pull image "{name}": {error}')
+            reason, message = error.reason, str(error)
+            if reason == "InvalidImageName":
+                self._events.warning(life.pod, "InspectFailed", f'Failed to apply default image tag "{name}": {error}')
+            else:
+                self._events.warning(life.pod, "Failed", f'Failed to pull image "{name}": {error}')
+                if failures > 1:
+                    reason, message = "ImagePullBackOff", f'Back-off pulling image "{name}": {reason}: {error}'
+            life.waiting[container] = Waiting(reason, message, self._clock.now() + retry)
         else:
             took = self._clock.monotonic() - began
             if image.warning:
                 self._events.warning(life.pod, "ImageNotInCatalog", image.warning)
             else:
                 self._events.normal(life.pod, "Pulled", f'Successfully pulled image "{name}" in {took:.3f}s')
+            if image.note:
+                self._events.normal(life.pod, "Substituted", f'Image "{name}": {image.note}')
             life.images[container] = image
         finally:
             life.pulls.pop(container, None)

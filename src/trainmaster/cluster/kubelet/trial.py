@@ -89,8 +89,8 @@ def _container(run: str, pod: str, attempt: str, rootless: bool) -> shim.Contain
         "stdin": False, "stdin_once": False, "tty": False,
         "root": {
             "rootless": rootless, "scratch": f"{attempt}/root", "etc": {"hosts": "127.0.0.1 localhost\n"},
-            "homes": ["/root", "/home"], "hidden": [run], "shm": f"{pod}/.shm", "binds": [], "privileged": False,
-            "readonly": False,
+            "image": "", "homes": ["/root", "/home"], "hidden": [run], "shm": f"{pod}/.shm", "binds": [],
+            "privileged": False, "readonly": False,
         },
         "argv": ["/bin/true"], "environment": {"PATH": "/usr/bin:/bin"}, "directory": "/", "user": 0, "group": 0,
         "groups": [], "capabilities": sorted(linux.DEFAULT_CAPABILITIES), "new_privileges": False, "facts": {},

@@ -56,7 +56,7 @@ class Machine:
             "attempt_directory": str(attempt), "log": str(attempt / "log"), "log_bytes": 10_000_000,
             "log_files": 5, "stdin": False, "stdin_once": False, "tty": False,
             "root": {
-                "rootless": rootless, "scratch": str(attempt / "root"), "homes": ["/root", "/home"],
+                "rootless": rootless, "scratch": str(attempt / "root"), "image": "", "homes": ["/root", "/home"],
                 "etc": {"hosts": hosts, "resolv.conf": "", "nsswitch.conf": "hosts: files\n"},
                 "hidden": [str(self.run)], "shm": str(pod / ".shm"), "binds": [], "privileged": False,
                 "readonly": False, **wanted.get("root", {}),

@@ -17,11 +17,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
+import lesson
 import numpy as np
 import tensorflow.compat.v1 as tf
-from sklearn.datasets import load_digits
-
-HELD_BACK = 297  # digits that no worker sees, for the accuracy at the end
 
 
 def main() -> int:
@@ -61,7 +59,7 @@ def session_config(role: str, index: int) -> tf.ConfigProto:
 
 def train(options, target, cluster, role, index, trainers) -> int:
     me = trainers.index((role, index))
-    images, labels, test_images, test_labels = share_of_digits(me, len(trainers))
+    images, labels, test_images, test_labels = lesson.digits(me, len(trainers))
     here = f"/job:{role}/task:{index}"
     with tf.device(tf.train.replica_device_setter(worker_device=here, cluster=cluster) if cluster else None):
         step = tf.train.get_or_create_global_step()
@@ -98,16 +96,9 @@ def train(options, target, cluster, role, index, trainers) -> int:
                 )
     if me == 0:
         print(f"test accuracy {score:.3f} after {options.train_steps} steps of {len(trainers)} workers", flush=True)
-    return verdict(role, index, losses)
-
-
-def share_of_digits(me: int, trainers: int):
-    digits = load_digits()
-    order = np.random.default_rng(0).permutation(len(digits.target))
-    images = (digits.data[order] / 16.0).astype(np.float32)
-    labels = digits.target[order].astype(np.int64)
-    mine = slice(HELD_BACK + me, None, trainers)
-    return images[mine], labels[mine], images[:HELD_BACK], labels[:HELD_BACK]
+    if len(losses) < 2:
+        return 0        # it came late: the others did the work, and there is nothing to judge
+    return lesson.verdict(f"{role} {index}", losses)
 
 
 def model(x, y, hidden_units: int):
@@ -119,16 +110,6 @@ def model(x, y, hidden_units: int):
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
     accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), y), tf.float32))
     return loss, accuracy
-
-
-def verdict(role: str, index: int, losses: list[float]) -> int:
-    """A worker that came late may have done no step: then the others did the work and there is nothing to judge."""
-    if len(losses) < 2:
-        return 0
-    ends = max(1, len(losses) // 5)
-    first, last = float(np.mean(losses[:ends])), float(np.mean(losses[-ends:]))
-    print(f"{role} {index} done: {len(losses)} steps, loss {first:.4f} -> {last:.4f}", flush=True)
-    return 0 if last < first else 1
 
 
 if __name__ == "__main__":
