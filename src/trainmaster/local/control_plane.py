@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -18,7 +18,7 @@ from typing import TypeAlias
 import yaml
 
 from trainmaster.api import groups
-from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, DEFINITIONS
+from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, DEFINITIONS, STORAGE_CLASSES
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import MASTERS, Authenticator, Identity, account, authenticated
 from trainmaster.cluster.apiserver.http import serve
@@ -26,6 +26,8 @@ from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.controllers import main as controllers
 from trainmaster.cluster.controllers.announce import Api
+from trainmaster.cluster.controllers.storage.main import Directories, local_path
+from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.scheduler import loop as scheduler
 from trainmaster.cluster.simulated import nodes as simulated
 from trainmaster.cluster.store import Refused, Store, Unusable
@@ -112,7 +114,7 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         async with asyncio.TaskGroup() as group:
             parts_at_work = [
                 group.create_task(kept_running(name, work, clock))
-                for name, work in {**workers(server, clock, known.authority, listening.port, asked),
+                for name, work in {**workers(server, clock, known.authority, listening.port, asked, home.volumes),
                                    "progress": taken.run}.items()
                 if not (asked.only_apiserver and name in NOT_OF_THE_API)
             ]
@@ -132,7 +134,9 @@ def authenticator(known: keys.Keys) -> Authenticator:
     })
 
 
-def workers(server: ApiServer, clock: Clock, authority: bytes, port: int, asked: Asked) -> dict[str, Work]:
+def workers(
+    server: ApiServer, clock: Clock, authority: bytes, port: int, asked: Asked, volumes: Path
+) -> dict[str, Work]:
     """Everything that works on the API from inside, each under its own identity."""
     scheduling = client_of(server, Identity("system:kube-scheduler"))
     training = client_of(server, account(access.NAMESPACE, access.ACCOUNT))
@@ -142,7 +146,8 @@ def workers(server: ApiServer, clock: Clock, authority: bytes, port: int, asked:
 
     together = Site(gang_scheduler=GANG_SCHEDULERS[asked.gang_scheduler])
     return {
-        "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port)),
+        "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port),
+                                               directories=Directories(volumes, remove)),
         "scheduler": lambda: scheduler.run(scheduling, clock),
         "operator": lambda: operator.run(training, clock, replace(DEFAULTS, site=together)),
         "simulated-nodes": lambda: simulated.run(managing("simulated-nodes"), clock, asked.simulated_nodes,
@@ -178,6 +183,8 @@ async def install(client: Client) -> None:
         except AlreadyExists:
             await client.patch(resource, name, "", {field: value for field, value in thing.items()
                                                     if field in ("spec", "rules", "subjects")})
+    with suppress(AlreadyExists):      # whoever changed it, or made another the default, knows why
+        await client.create(STORAGE_CLASSES, local_path())
 
 
 def write_kubeconfig(path: Path, server: str, authority: bytes, token: str) -> None:

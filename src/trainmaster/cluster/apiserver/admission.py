@@ -30,6 +30,7 @@ from trainmaster.cluster.store import Store
 
 CLAIMS = "/core/persistentvolumeclaims/"
 _ACCOUNTS = "/core/serviceaccounts/"
+_STORAGE_CLASSES = "/storage.k8s.io/storageclasses/"
 _PRIORITIES = "/scheduling.k8s.io/priorityclasses/"
 # For names, which are no secret: the generator of the system is a call into it for every sign.
 by_chance: account_admission.Sign = random.Random().choice  # noqa: S311
@@ -87,6 +88,7 @@ class Admission:
             self._give_account(thing)
             self._limit(kind, thing)
         elif kind.prefix == CLAIMS:
+            self._give_class(thing)
             self._limit(kind, thing)
 
     def creating(self, kind: Kind, thing: Object, now: datetime) -> None:
@@ -220,6 +222,12 @@ class Admission:
         record = self._store.latest(f"{_ACCOUNTS}{pod['metadata']['namespace']}/{account_admission.name_of(pod)}")
         account = None if record is None else orjson.loads(record.value)
         account_admission.admit(pod, account, self._choose)
+
+    def _give_class(self, claim: Object) -> None:
+        """A claim that names no class gets the default one, if there is one."""
+        marked = (orjson.loads(record.value) for record in self._store.scan(_STORAGE_CLASSES))
+        if found := storage.class_for(claim, marked):
+            claim["spec"]["storageClassName"] = found
 
     def _set_priority(self, pod: Object) -> None:
         """A pod's priority is that of its class; without one, that of the class for all, or zero."""

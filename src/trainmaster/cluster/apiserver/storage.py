@@ -5,7 +5,7 @@ bound to, and a claim that no pod on a node names, lose theirs in the write that
 claim that waits takes it along when it goes. In Kubernetes a controller does this a moment later.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from trainmaster.api import quantity
@@ -16,6 +16,7 @@ from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
 
 CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _MODES = ("Block", "Filesystem")
 _SOURCES = (
@@ -77,6 +78,16 @@ def claims_of(pod: Object) -> list[str]:
         elif volume.get("ephemeral"):
             found.append(f"{pod['metadata']['name']}-{volume.get('name')}")
     return found
+
+
+def class_for(claim: Object, classes: Iterable[Object]) -> str:
+    """The class that a new claim gets because it names none; "" if it does, or if there is none to give."""
+    old = (claim["metadata"].get("annotations") or {}).get("volume.beta.kubernetes.io/storage-class")
+    if claim["spec"].get("storageClassName") is not None or old is not None:
+        return ""
+    marked = [(class_["metadata"]["creationTimestamp"], class_["metadata"]["name"]) for class_ in classes
+              if (class_["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"]
+    return max(marked, default=("", ""))[1]
 
 
 def unprotected(claim: Object) -> Object:

@@ -23,6 +23,8 @@ from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.controllers.inventory import Inventory
 from trainmaster.cluster.controllers.kinds import Kinds
+from trainmaster.cluster.controllers.storage import main as storage
+from trainmaster.cluster.controllers.storage.main import Directories
 from trainmaster.cluster.controllers.workloads import main as workloads
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
@@ -35,19 +37,21 @@ log = logger("controllers")
 
 
 async def run(
-    client_of: Callable[[str], Client], clock: Clock, *, authority: bytes, api: Api | None = None
+    client_of: Callable[[str], Client], clock: Clock, *, authority: bytes, api: Api | None = None,
+    directories: Directories | None = None,
 ) -> None:
     """Run until cancelled.
 
     `client_of` gives each controller a client of its own, by its name: what it may do goes with that name.
     `authority` is the PEM certificate that every namespace gets. With `api` the service `kubernetes` points there;
-    without it, nobody announces the API server.
+    without it, nobody announces the API server. With `directories`, claims get volumes there; without it, nobody binds
+    them.
     """
     kinds = Kinds(client_of("kinds"), clock)
     parts: dict[str, Work] = {
         "kinds": kinds.run,
-        "garbage-collector, namespaces, quotas, workloads, account-tokens":
-            lambda: _over_everything(client_of, clock, kinds, authority),
+        "garbage-collector, namespaces, quotas, workloads, account-tokens, storage":
+            lambda: _over_everything(client_of, clock, kinds, authority, directories),
         "everywhere": lambda: everywhere.run(client_of("everywhere"), clock, authority),
         "role-aggregation": lambda: aggregation.run(client_of("clusterrole-aggregation-controller"), clock),
         "event-expiry": lambda: expiry.run(client_of("event-expiry"), clock),
@@ -70,7 +74,10 @@ async def kept_running(name: str, work: Work, clock: Clock) -> None:
         await clock.sleep(RESTART_SECONDS)
 
 
-async def _over_everything(client_of: Callable[[str], Client], clock: Clock, kinds: Kinds, authority: bytes) -> None:
+async def _over_everything(
+    client_of: Callable[[str], Client], clock: Clock, kinds: Kinds, authority: bytes,
+    directories: Directories | None = None,
+) -> None:
     collecting = client_of("generic-garbage-collector")
     inventory = Inventory(collecting, clock, kinds)
     collector = Collector(collecting, clock, inventory)
@@ -80,4 +87,6 @@ async def _over_everything(client_of: Callable[[str], Client], clock: Clock, kin
         group.create_task(quotas.run(client_of("resourcequota-controller"), clock, inventory))
         group.create_task(tokens.run(client_of("account-tokens"), clock, inventory, authority))
         group.create_task(workloads.run(client_of("workloads"), clock, inventory))
+        if directories is not None:
+            group.create_task(storage.run(client_of("persistent-volume-binder"), clock, inventory, directories))
         group.create_task(inventory.run())

@@ -12,6 +12,7 @@ from trainmaster.api import groups
 from trainmaster.api.meta import Json, Key, Object, Resource, key_of, labels_of, metadata, name_of, namespace_of, uid_of
 from trainmaster.cluster.scheduler.amounts import amounts
 from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Queue
+from trainmaster.cluster.scheduler.volumes import about_the_pod
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
@@ -21,7 +22,7 @@ _MEMBERS = re.compile("[0-9]{1,9}")      # in an annotation, which anybody may w
 
 def listed(counts: Mapping[str, int]) -> str:
     """Sorted as text with their numbers in front, as both schedulers do."""
-    return ", ".join(sorted(f"{count} {what}" for what, count in counts.items()))
+    return ", ".join(sorted(what if about_the_pod(what) else f"{count} {what}" for what, count in counts.items()))
 
 
 def unavailable(counts: Mapping[str, int], nodes: int) -> str:

@@ -12,6 +12,7 @@ from trainmaster.cluster.scheduler.amounts import PODS, Amounts, fits, lacking, 
 from trainmaster.cluster.scheduler.demands import Demands, PodTerm, Spread
 from trainmaster.cluster.scheduler.snapshot import Node, Pod
 from trainmaster.cluster.scheduler.trial import Trial, clash
+from trainmaster.cluster.scheduler.volumes import ELSEWHERE
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 AFFINITY = "node(s) didn't match Pod's node affinity/selector"
@@ -31,6 +32,8 @@ def candidates(trial: Trial, pod: Pod) -> list[Node]:
         known = trial.refusals.get(_sort(trial, pod))
         if known is not None and known[0] == trial.growth:
             return []
+    if demands.claims and snapshot.storage.trouble(pod.key.namespace, demands.claims):
+        return []
     verdicts = snapshot.verdicts.setdefault(demands, {})
     social = demands.social or bool(snapshot.choosy) or bool(demands.ports) or trial.holds
     found = []
@@ -38,7 +41,8 @@ def candidates(trial: Trial, pod: Pod) -> list[Node]:
         verdict = verdicts.get(name)
         if verdict is None:
             verdict = verdicts[name] = by_nature(demands, node)
-        if not verdict and fits(wanted, trial.idle(node)) and not (social and _in_company(trial, pod, node)):
+        if not verdict and fits(wanted, trial.idle(node)) and not (social and _in_company(trial, pod, node)) \
+                and not (demands.claims and _stored_elsewhere(trial, pod, node)):
             found.append(node)
     return found
 
@@ -58,12 +62,17 @@ def refusal(trial: Trial, pod: Pod) -> Mapping[str, int]:
 
 def obstacles(trial: Trial, pod: Pod, node: Node) -> list[str]:
     """Everything that is told about one node."""
+    claims = pod.demands.claims
+    if claims and (trouble := trial.snapshot.storage.trouble(pod.key.namespace, claims)):
+        return [trouble]
     if nature := by_nature(pod.demands, node):
         return [nature]
     if pod.demands.ports and clash(pod.demands.ports, trial.taken_ports(node)):
         return [PORTS]
     if short := lacking(pod.requests, trial.idle(node)):
         return ["Too many pods" if name == PODS else f"Insufficient {name}" for name in short]
+    if claims and _stored_elsewhere(trial, pod, node):
+        return [ELSEWHERE]
     return [found] if (found := _in_company(trial, pod, node)) else []
 
 
@@ -80,6 +89,10 @@ def by_nature(demands: Demands, node: Node) -> str:
     if demands.node_terms is not None and not any(term.matches(node.name, node.labels) for term in demands.node_terms):
         return AFFINITY
     return ""
+
+
+def _stored_elsewhere(trial: Trial, pod: Pod, node: Node) -> bool:
+    return not trial.snapshot.storage.reachable(pod.key.namespace, pod.demands.claims, node.name, dict(node.labels))
 
 
 def room_but_for(trial: Trial, pod: Pod, node: Node, held: Amounts) -> bool:

@@ -28,8 +28,9 @@ async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, serve
     default scheduler are somebody else's."""
     scheduler = Scheduler(client, clock, replace(settings, singles=singles), tuple(served))
     async with asyncio.TaskGroup() as group:
-        for informer in scheduler.mirror.informers:
+        for informer in (*scheduler.mirror.informers, *scheduler.mirror.storage):
             group.create_task(informer.run())
+        group.create_task(scheduler.mirror.learn_storage())
         group.create_task(scheduler.work(ready))
 
 

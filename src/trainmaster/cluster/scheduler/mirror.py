@@ -6,8 +6,9 @@ Changes are queued as they come and folded in between two decisions, never durin
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
-from trainmaster.api.core import NODES, PODS, PRIORITY_CLASSES
+from trainmaster.api.core import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES
 from trainmaster.api.meta import Object, Resource, key_of, name_of, uid_of
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.dialects import Dialect
@@ -17,6 +18,7 @@ from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 
+K = TypeVar("K")
 Take = Callable[[Object | None, Object | None], None]
 
 
@@ -36,6 +38,11 @@ class Mirror:
         self.pods = self._follow(PODS, self._pod)
         self._follow(NODES, self._node)
         self._follow(PRIORITY_CLASSES, self._class)
+        # Not waited for: who may not read them decides without.
+        self.storage = [
+            self._informer(CLAIMS, self._claim), self._informer(PERSISTENT_VOLUMES, self._volume),
+            self._informer(STORAGE_CLASSES, self._storage_class),
+        ]
         for dialect in served:
             self._follow(dialect.groups, partial(self._group, dialect))
             if dialect.queues is not None:
@@ -60,7 +67,22 @@ class Mirror:
         if pod is not None:
             self.snapshot.put_pod(read_pod(pod.raw, pod.group, node))
 
+    async def learn_storage(self) -> None:
+        """Claims count from the moment that all of them are known."""
+        for informer in self.storage:
+            await informer.synced()
+        self._news.append(self._know_storage)
+        self._changed()
+
+    def _know_storage(self) -> None:
+        self.snapshot.storage.known = True
+
     def _follow(self, resource: Resource, take: Take) -> Informer:
+        informer = self._informer(resource, take)
+        self.informers.append(informer)
+        return informer
+
+    def _informer(self, resource: Resource, take: Take) -> Informer:
         informer = Informer(self._client, resource, clock=self._clock)
 
         def told(before: Object | None, after: Object | None) -> None:
@@ -68,7 +90,6 @@ class Mirror:
             self._changed()
 
         informer.on_change(told)
-        self.informers.append(informer)
         return informer
 
     def _pod(self, before: Object | None, after: Object | None) -> None:
@@ -103,6 +124,15 @@ class Mirror:
         elif before is not None:
             self.snapshot.drop_node(name_of(before))
 
+    def _claim(self, before: Object | None, after: Object | None) -> None:
+        _kept(self.snapshot.storage.claims, key_of(after or before or {}), after)
+
+    def _volume(self, before: Object | None, after: Object | None) -> None:
+        _kept(self.snapshot.storage.volumes, name_of(after or before or {}), after)
+
+    def _storage_class(self, before: Object | None, after: Object | None) -> None:
+        _kept(self.snapshot.storage.classes, name_of(after or before or {}), after)
+
     def _class(self, before: Object | None, after: Object | None) -> None:
         if after is not None:
             self.snapshot.classes[name_of(after)] = after
@@ -121,3 +151,10 @@ class Mirror:
             self.snapshot.queues[dialect.name, name_of(after)] = dialects.read_queue(after)
         elif before is not None:
             self.snapshot.queues.pop((dialect.name, name_of(before)), None)
+
+
+def _kept(known: dict[K, Object], key: K, thing: Object | None) -> None:
+    if thing is not None:
+        known[key] = thing
+    else:
+        known.pop(key, None)

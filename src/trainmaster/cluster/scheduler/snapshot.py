@@ -11,6 +11,7 @@ from enum import StrEnum
 from trainmaster.api.meta import Key, Object, being_deleted, key_of, labels_of, metadata, name_of, uid_of
 from trainmaster.cluster.scheduler.amounts import ONE, PODS, Amounts, amounts, requests
 from trainmaster.cluster.scheduler.demands import NOT_READY, Demands, Taint, demands_of
+from trainmaster.cluster.scheduler.volumes import Storage
 
 TASK_SPEC = "volcano.sh/task-spec"
 PREEMPTABLE = "volcano.sh/preemptable"
@@ -136,6 +137,7 @@ class Snapshot:
         self.queues: dict[tuple[str, str], Queue] = {}             # by dialect and name
         self.classes: dict[str, Object] = {}                       # PriorityClasses
         self.claims: list[Claim] = []
+        self.storage = Storage()
         self._homeless: dict[str, dict[str, Pod]] = {}             # pods on nodes that we do not know (yet)
         self.verdicts: dict[Demands, dict[str, str]] = {}          # what nodes are by nature, for these demands
         self.choosy: dict[str, Pod] = {}                           # placed pods that keep others away

@@ -2,13 +2,18 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from tests.unit.cluster.kubelet.node import SYSTEM_PYTHON, Node, as_an_ordinary_user, soon
 
-from trainmaster.api.core import CONFIG_MAPS, PODS, SECRETS
+from trainmaster.api.core import CLAIMS, CONFIG_MAPS, PODS, SECRETS, STORAGE_CLASSES
 from trainmaster.api.meta import Object
+from trainmaster.cluster.controllers.storage.main import Directories, Storage, local_path
+from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.runtime.clock import RealClock
 from trainmaster.testing.builders import pod as built
 
 
@@ -187,6 +192,53 @@ async def test_a_pod_begins_as_soon_as_what_it_waits_for_is_there(node: Node) ->
 
     await node.phase("a", "Succeeded")
     assert asyncio.get_running_loop().time() - began < 9, "not only at the next try"
+
+
+@asynccontextmanager
+async def storage(node: Node) -> AsyncIterator[None]:
+    """The controller that binds claims, beside the node."""
+    await node.client.create(STORAGE_CLASSES, local_path())
+    made = Storage(node.client, RealClock(), Directories(node.settings.volumes, remove))
+    tasks = [asyncio.create_task(work) for work in (*(one.run() for one in made.informers), made.controller.run())]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_pods_share_a_claim_and_its_files_outlive_them(node: Node) -> None:
+    """As users that are not root, without anybody's chmod."""
+    async with storage(node):
+        await node.client.create(CLAIMS, {
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
+            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+        })
+        volume = {"name": "d", "persistentVolumeClaim": {"claimName": "data"}}
+        await create(node, "writer", "echo saved > /data/model; stat -c %g /data/model; mkdir /data/deep", {
+            "volumeMounts": [{"name": "d", "mountPath": "/data"}],
+        }, volumes=[volume], securityContext={"runAsUser": 1234, "runAsGroup": 1234, "fsGroup": 2345})
+        await node.phase("writer", "Succeeded")
+        group = 2345 if os.geteuid() == 0 else 0
+        assert (200, f"{group}\n") == await node.log("writer")
+        await create(node, "reader", "cat /data/model; touch /data/model || echo closed; echo x > /part/y", {
+            "env": [{"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            "volumeMounts": [{"name": "d", "mountPath": "/data", "readOnly": True},
+                             {"name": "d", "mountPath": "/part", "subPathExpr": "of-$(WHO)"}],
+        }, volumes=[volume], securityContext={"runAsUser": 4321, "fsGroup": 2345})
+        await node.phase("reader", "Succeeded")
+
+        (place,) = node.settings.volumes.glob("pvc-*_default_data")
+        assert ["deep", "model", "of-reader"] == sorted(entry.name for entry in place.iterdir())
+        assert "saved\n" in (await node.log("reader"))[1]
+        assert "closed\n" in (await node.log("reader"))[1]
+        for pod in ("writer", "reader"):
+            await node.client.delete(PODS, pod, "default", grace=0)
+            await node.gone(pod)
+        assert place.exists()
+        await node.client.delete(CLAIMS, "data", "default")
+        await soon(lambda: not place.exists())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")
