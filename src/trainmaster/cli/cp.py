@@ -59,6 +59,20 @@ def packed(archive: IO[bytes], path: Path, name: str) -> None:
     archive.seek(0)
 
 
+def extract(tar: tarfile.TarFile, folder: str) -> None:
+    """A program in a container must not write outside of the folder, nor leave anything that does. Raises TarError."""
+    if hasattr(tarfile, "data_filter"):
+        tar.extractall(folder, filter="data")
+        return
+    # Python before 3.11.4 has no such filter: then only plain files and folders, below this one.
+    for member in tar:
+        path = PurePosixPath(member.name)
+        if path.is_absolute() or ".." in path.parts or not (member.isfile() or member.isdir()):
+            raise tarfile.ExtractError(f"{member.name} is not a plain file below the folder")
+        member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+        tar.extract(member, folder, set_attrs=False)
+
+
 def unpacked(archive: IO[bytes], name: str, target: Path) -> Path:
     """Where it is then: in the folder that is there, or under the name that was given."""
     archive.seek(0)
@@ -68,8 +82,7 @@ def unpacked(archive: IO[bytes], name: str, target: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=into.parent, prefix=".trainmaster-") as folder:
         try:
             with tarfile.open(fileobj=archive) as tar:
-                # A program in a container must not write outside of the folder, nor leave anything that does.
-                tar.extractall(folder, filter="data")
+                extract(tar, folder)
         except tarfile.TarError as problem:
             raise Told(f"What the replica sent cannot be unpacked: {problem}.", FAILED) from problem
         found = Path(folder) / name

@@ -105,6 +105,7 @@ class Writer:
 def _follow(client: "Client", job: "Job", wanted: "Wanted", writer: Writer) -> None:
     """Several logs at once need a loop."""
     import asyncio
+    import logging
     from contextlib import aclosing
 
     from trainmaster.kube import kubeconfig
@@ -121,5 +122,7 @@ def _follow(client: "Client", job: "Job", wanted: "Wanted", writer: Writer) -> N
             async for batch in batches:
                 writer.write(batch)
 
+    # That the server is away for a moment is no news for whoever reads the log.
+    logging.getLogger("trainmaster").setLevel(logging.ERROR)
     with told():
         asyncio.run(follow())

@@ -18,14 +18,14 @@ import os
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from trainmaster.kube import kubeconfig as files
 from trainmaster.kube.blocking import BlockingClock, done, each
 from trainmaster.kube.client import Client as KubeClient
 from trainmaster.kube.limits import Limits
 from trainmaster.kube.transport import Transport
-from trainmaster.sdk.jobs import Job
+from trainmaster.sdk.jobs import Job, is_training
 from trainmaster.sdk.reach import Reached, reach
 from trainmaster.sdk.session import Clock, JobRef, Session
 
@@ -34,9 +34,10 @@ if TYPE_CHECKING:      # each is loaded by the verb that needs it
     from trainmaster.sdk.explain import Explanation
     from trainmaster.sdk.happenings import Happening
     from trainmaster.sdk.logs import Batch, Line, Wanted
+    from trainmaster.sdk.submitting import How
 
 AGENT = "trainmaster-sdk"
-Submittable = str | Path | Mapping[str, Any] | Any
+Submittable = str | Path | Mapping[str, Any] | Any      # anything else: a function, or an object of another SDK
 
 
 class AsyncClient:
@@ -70,14 +71,16 @@ class AsyncClient:
     async def close(self) -> None:
         await self.session.client.close()
 
-    async def submit(self, what: Submittable, *, namespace: str | None = None) -> Job:
+    async def submit(self, what: Submittable, *, namespace: str | None = None, **how: "Unpack[How]") -> Job:
         """Create a job from a file, YAML text, a dictionary or an object of another SDK; what comes with it, too.
 
-        Raises ManifestError, also if there is not exactly one job in it.
+        Or from a script or folder of code, or from a function that imports what it needs: `submit("train.py",
+        workers=4, args=["--epochs", "3"])`. Raises ManifestError, also if there is not exactly one job in it.
         """
         from trainmaster.sdk.submitting import submit
 
-        return await submit(self.session, what, namespace)
+        here = self.cluster is None or self.cluster.embedded
+        return await submit(self.session, what, namespace, how, embedded=here)
 
     async def apply(self, what: Submittable, *, namespace: str | None = None, dry_run: bool = False,
                     force: bool = False) -> "builtins.list[Applied]":
@@ -137,10 +140,12 @@ class AsyncClient:
 
     async def explain(self, job: JobRef, *, namespace: str | None = None) -> "Explanation":
         """Why it waits, or why it failed, in plain words."""
-        from trainmaster.sdk.explain import explain
+        from trainmaster.sdk.explain import Explanation, explain
 
         found = await self.session.find(job, namespace)
-        told = await explain(self.session.client, found.name, found.namespace)
+        if not is_training(found.resource):
+            return Explanation(found.kind, found.name, found.state, found.why)
+        told = await explain(self.session.client, found.name, found.namespace, now=self.session.clock.now())
         return next(each for each in told if each.kind == found.kind)
 
     async def scale(self, job: JobRef, replicas: int | Mapping[str, int], *, namespace: str | None = None) -> Job:
@@ -199,9 +204,9 @@ class Client:
     def close(self) -> None:
         done(self._same.close())
 
-    def submit(self, what: Submittable, *, namespace: str | None = None) -> Job:
+    def submit(self, what: Submittable, *, namespace: str | None = None, **how: "Unpack[How]") -> Job:
         """As `AsyncClient.submit`."""
-        return done(self._same.submit(what, namespace=namespace))
+        return done(self._same.submit(what, namespace=namespace, **how))
 
     def apply(self, what: Submittable, *, namespace: str | None = None, dry_run: bool = False,
               force: bool = False) -> "builtins.list[Applied]":

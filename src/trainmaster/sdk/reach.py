@@ -21,6 +21,7 @@ class Reached:
 
     access: Access
     called: str            # the cluster of context prod (https://10.0.0.1:6443)
+    embedded: bool = False
     surprise: str = ""     # why it may not be the one that was meant
 
 
@@ -42,7 +43,7 @@ def reach(given: str | Path | None, context: str | None, environment: Mapping[st
     found = _in_file(theirs, context, ours, up)
     if context:
         return found
-    return Reached(found.access, found.called, f"The embedded cluster is down; this is {found.called}, "
+    return Reached(found.access, found.called, surprise=f"The embedded cluster is down; this is {found.called}, "
                    "by ~/.kube/config.")
 
 
@@ -52,7 +53,7 @@ def _in_file(path: Path, context: str | None, ours: Path, up: str | None) -> Rea
         raise NoCluster("The embedded cluster is down. Start it with `trainmaster up`.")
     access = kubeconfig.load(path, context)
     if is_ours:
-        return Reached(access, f"the embedded cluster ({access.server})")
+        return Reached(access, f"the embedded cluster ({access.server})", embedded=True)
     return Reached(access, f"the cluster of context {access.context} ({access.server})")
 
 

@@ -1,9 +1,12 @@
 """The verbs of the SDK on the embedded API server; the test plays operator and node."""
 
 import asyncio
+import base64
 import inspect
+import io
 import subprocess
 import sys
+import zipfile
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,7 +17,7 @@ import pytest
 from kubernetes import client as other
 from trainmaster import AsyncClient, Client, Job, JobFailed, JobGone, NoJob, TimedOut
 from trainmaster.api import groups
-from trainmaster.api.core import PODS
+from trainmaster.api.core import CONFIG_MAPS, PODS
 from trainmaster.api.meta import Object, Resource, timestamp, uid_of
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.controllers.garbage import Collector
@@ -429,3 +432,36 @@ def test_the_client_without_a_loop_loads_none() -> None:
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert not [name for name in ("asyncio", "aiohttp", "msgspec", "cryptography", "rich") if f"'{name}'" in shown]
+
+
+def trains(rate: float, steps: int = 3) -> None:
+    import os
+
+    print(os.environ.get("RANK"), rate, steps)
+
+
+async def test_submit_a_function(stage: Stage) -> None:
+    with pytest.raises(ManifestError, match="missing a required argument: 'rate'"):
+        await stage.sdk.submit(trains)
+    job = await stage.sdk.submit(trains, framework="jax", workers=2, name="fun", parameters={"rate": 0.5})
+    (code,) = (await stage.kube.list(CONFIG_MAPS, "default", labels="trainmaster.dev/job=fun")).items
+    script = zipfile.ZipFile(io.BytesIO(base64.b64decode(code["binaryData"]["part-000"]))).read("function.py").decode()
+
+    assert ("JAXJob", "fun", 2) == (job.kind, job.name, job.roles()[0].replicas)
+    printed: list[str] = []
+    exec(script, {"__name__": "__main__", "print": lambda *words: printed.extend(map(str, words))})
+    assert ["None", "0.5", "3"] == printed
+
+
+async def test_submit_a_script(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import tensorflow\n")
+    job = await stage.sdk.submit(tmp_path / "train.py", workers=3, env={"A": "1"}, args=["--epochs", "3"])
+
+    assert ("TFJob", "train", 3) == (job.kind, job.name, job.roles()[0].replicas)
+    container = job.object["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    assert {"name": "A", "value": "1"} in container["env"]
+    assert ["--epochs", "3"] == [*(container.get("command") or ()), *(container.get("args") or ())][-2:]
+    with pytest.raises(ManifestError, match="'workers' is for code"):
+        await stage.sdk.submit(JOB, workers=2)
+    with pytest.raises(ManifestError, match="choose one of pytorch"):
+        await stage.sdk.submit(tmp_path / "train.py", framework="abacus")
