@@ -19,7 +19,7 @@ from trainmaster.cluster.kubelet.records import Failed, Step
 from trainmaster.cluster.network import layout
 from trainmaster.cluster.network.netlink import Netlink
 
-BRIDGE = "tm0"
+BRIDGE = layout.BRIDGE
 GATEWAY = layout.GATEWAY
 PREFIX = layout.PREFIX
 # Locally administered; fixed, because a bridge without an address of its own takes that of its lowest port.

@@ -28,6 +28,7 @@ from trainmaster.cluster.kubelet.visits import Visits
 from trainmaster.cluster.network.doors import Doors
 from trainmaster.cluster.network.forwarding import ENDPOINT_SLICES
 from trainmaster.cluster.network.nameserver import Nameserver
+from trainmaster.cluster.network.upstream import Upstream, resolvers
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError
 from trainmaster.runtime.clock import Clock
@@ -87,7 +88,8 @@ async def _serve(
         settings, client, clock, events, starter, mine, Checks(clock, events, reach), Hooks(clock, events, reach),
         supplies, Following(client, clock),
     )
-    nameserver = Nameserver(services.copy.all, everyone.copy.all)
+    outside = Upstream(_resolvers, clock.monotonic)
+    nameserver = Nameserver(services.copy.all, everyone.copy.all, outside)
     doors = Doors(
         services.copy.all, slices.copy.all, mine.copy.all, api=settings.api, clock=clock,
         complain=lambda thing, text: events.warning(thing, "PortNotOpen", text),
@@ -104,7 +106,7 @@ async def _serve(
                    for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM)]
         async with asyncio.TaskGroup() as group:
             group.create_task(nameserver.serve(*sockets))
-            group.create_task(doors.run(launcher, ready))
+            group.create_task(doors.run(launcher, node.holder_pid, ready))
 
     async def drain() -> None:
         await pods.drain()
@@ -139,6 +141,7 @@ class _Node:
         self.launcher = launcher
         self.rootless = False
         self.draining = False
+        self.holder_pid = 0
         self.started = asyncio.Event()
         self._run = settings.run
         self._holder: Process | None = None
@@ -151,6 +154,7 @@ class _Node:
         if found is None:
             raise RuntimeError("the holder of the cluster's namespaces ended as soon as it was started")
         self._holder = Process(found[0], lambda: None)
+        self.holder_pid = int(str(found[1].get("pid")))
         self.rootless = bool(found[1].get("rootless"))
 
     async def hold(
@@ -185,6 +189,14 @@ class _Node:
     def leave(self) -> None:
         if self._holder is not None:
             self._holder.forget()
+
+
+def _resolvers() -> list[str]:
+    """Those of this machine, which change when it moves."""
+    try:
+        return resolvers(Path("/etc/resolv.conf").read_text())
+    except OSError:
+        return []
 
 
 def _forget_dead_holder(run: Path) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.network import relay
+from trainmaster.cluster.network import relay, wayout
 from trainmaster.cluster.network.forwarding import LOOPBACK, Backend, Door, Forward, plan
-from trainmaster.cluster.network.layout import GATEWAY, SERVICE_NETWORK
+from trainmaster.cluster.network.layout import GATEWAY, SERVICE_NETWORK, WAY_OUT_PORT
 from trainmaster.cluster.network.netlink import Netlink
 from trainmaster.cluster.network.nftables import NETLINK_NETFILTER, Nftables, Refused
 from trainmaster.cluster.network.relay import Relays
@@ -49,13 +49,15 @@ class Doors:
         self._changed = asyncio.Event()
         self._said: dict[Door, str] = {}
         self.by_kernel = False
+        self.way_out = ""          # why there is none, or not a whole one
 
     def changed(self) -> None:
         """Something was added, changed or removed."""
         self._changed.set()
 
-    async def run(self, network: Network, ready: Callable[[], None]) -> None:
-        """Keep the doors until cancelled; `ready` when those that are asked for now are open."""
+    async def run(self, network: Network, holder: int, ready: Callable[[], None]) -> None:
+        """Keep the doors until cancelled; `ready` when those that are asked for now are open. `holder` is a process in
+        the cluster's network."""
         async def dial(kind: int) -> socket.socket:
             return await network.open_socket(socket.AF_INET, kind)
 
@@ -63,7 +65,16 @@ class Doors:
             kind = socket.SOCK_STREAM if door.protocol == "TCP" else socket.SOCK_DGRAM
             return await network.open_socket(socket.AF_INET, kind, 0, (door.address, door.port))
 
-        kernel = await self._kernel(network)
+        slirp = await wayout.start(holder)
+        led = Door(GATEWAY, 0 if isinstance(slirp, wayout.Slirp) else WAY_OUT_PORT, "TCP")
+        kernel = await self._kernel(network, led.port)
+        self.way_out = self._told(slirp if isinstance(slirp, str) else "")
+        listener = await opened(led) if led.port and self.by_kernel else None
+        leading: asyncio.Task[None] | None = None
+        if isinstance(slirp, wayout.Slirp):
+            leading = asyncio.create_task(slirp.watch())
+        elif listener is not None:
+            leading = asyncio.create_task(relay.outgoing(listener))
         inside = Relays(opened, dial)
         outside = Relays(relay.open_on_this_machine, dial)
         api = Relays(opened, relay.on_this_machine)
@@ -76,7 +87,7 @@ class Doors:
                 self._changed.clear()
                 wanted = plan(self._services(), self._slices(), self._pods(), GATEWAY)
                 if kernel is not None:
-                    kernel = await self._rewritten(kernel, wanted.inside, network)
+                    kernel = await self._rewritten(kernel, wanted.inside, network, led.port)
                 if kernel is None:
                     for door, why in (await inside.update(wanted.inside)).items():
                         log.warning("a service's address cannot be served", address=door.address, port=door.port,
@@ -88,15 +99,29 @@ class Doors:
         finally:
             for relays in (inside, outside, api):
                 await relays.close()
+            if leading is not None:
+                leading.cancel()
+                await asyncio.gather(leading, return_exceptions=True)
+            if listener is not None:
+                listener.close()
+            if isinstance(slirp, wayout.Slirp):
+                await slirp.close()
             if kernel is not None:
                 kernel.close()
 
-    async def _kernel(self, network: Network) -> Nftables | None:
+    def _told(self, why: str) -> str:
+        if not why and self.by_kernel:
+            return ""
+        if not self.by_kernel:
+            return "pods have no way out: the kernel does not rewrite addresses here"
+        return f"pods reach the outside by TCP only, through the node agent: {why}"
+
+    async def _kernel(self, network: Network, way_out: int) -> Nftables | None:
         """nftables, if this kernel has it; else every service address becomes one of our own, to listen on."""
         try:
             channel = await network.open_socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
             made = Nftables(channel, SERVICE_NETWORK)
-            await asyncio.to_thread(made.begin)
+            await asyncio.to_thread(made.begin, way_out)
         except (Refused, OSError) as error:
             log.warning("service addresses are served by relays: the kernel does not rewrite them", cause=error)
             await self._take_addresses(network)
@@ -109,7 +134,9 @@ class Doors:
         with await network.open_socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as channel:
             Netlink(channel=channel).own_network(SERVICE_NETWORK)
 
-    async def _rewritten(self, kernel: Nftables, doors: Mapping[Door, Forward], network: Network) -> Nftables | None:
+    async def _rewritten(
+        self, kernel: Nftables, doors: Mapping[Door, Forward], network: Network, way_out: int
+    ) -> Nftables | None:
         """Tell the kernel; if it refuses, once more from the beginning, and then never again."""
         for attempt in (1, 2):
             try:
@@ -118,7 +145,7 @@ class Doors:
             except Refused as error:
                 log.warning("service addresses could not be changed", attempt=attempt, cause=error)
             try:
-                await asyncio.to_thread(kernel.begin)
+                await asyncio.to_thread(kernel.begin, way_out)
             except Refused:
                 break
         kernel.close()

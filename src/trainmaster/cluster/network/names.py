@@ -16,6 +16,7 @@ DOMAIN = "cluster.local"
 TTL = 5                 # seconds, as CoreDNS: names follow pods
 
 HEADLESS = "None"
+_REVERSE = (".88.10.in-addr.arpa", ".96.10.in-addr.arpa")      # addresses of pods and services
 
 A, CNAME, PTR, AAAA, SRV, ANY = 1, 5, 12, 28, 33, 255
 _OPT = 41
@@ -128,14 +129,41 @@ def answer(query: bytes, zone: Zone, *, stream: bool = False) -> bytes:
     return _message(number, flags, code, query[12:end], records, stream=stream, room=room)
 
 
+def elsewhere(query: bytes, zone: Zone) -> tuple[bool, str]:
+    """Whether a query is not for us to answer; and the name outside that our answer's alias points to, if it does.
+
+    Names of one word are never asked outside: they are pods' and services', looked for in one domain too many.
+    """
+    parsed = _question(query) if len(query) > 12 and query[4:6] == b"\0\1" and not query[2] & 0xF8 else None
+    if parsed is None:
+        return False, ""
+    name = parsed[0].lower()
+    if not _is_ours(name):
+        return "." in name, ""
+    target = zone.aliases.get(name, "") if parsed[1] in (A, ANY) else ""
+    return False, target if target and not _is_ours(target) else ""
+
+
+def with_more(reply: bytes, records: list[bytes]) -> bytes:
+    """An answer with further records, which is as long as it may be."""
+    if not records or reply[10:12] != b"\0\0" or len(reply) + sum(map(len, records)) > _PLAIN_LIMIT:
+        return reply
+    count = struct.unpack_from("!H", reply, 6)[0] + len(records)
+    return reply[:6] + struct.pack("!H", count) + reply[8:] + b"".join(records)
+
+
+def _is_ours(name: str) -> bool:
+    return name == DOMAIN or name.endswith((f".{DOMAIN}", *_REVERSE))
+
+
 def _find(name: str, kind: int, zone: Zone, number: int) -> list[bytes] | None:
     """The records of a name; None when the name does not exist."""
     if name in zone.pointers:
-        return [_record(PTR, _encoded(zone.pointers[name]))] if kind in (PTR, ANY) else []
+        return [_record(PTR, encoded(zone.pointers[name]))] if kind in (PTR, ANY) else []
     if name in zone.services:
         if kind not in (SRV, ANY):
             return []
-        return [_record(SRV, struct.pack("!HHH", 0, 100, one.port) + _encoded(one.host)) for one in zone.services[name]]
+        return [_record(SRV, struct.pack("!HHH", 0, 100, one.port) + encoded(one.host)) for one in zone.services[name]]
     if name in zone.aliases:
         return _aliased(zone.aliases[name], kind, zone, number)
     addresses = zone.addresses.get(name)
@@ -152,9 +180,9 @@ def _find(name: str, kind: int, zone: Zone, number: int) -> list[bytes] | None:
 
 def _aliased(target: str, kind: int, zone: Zone, number: int) -> list[bytes]:
     """The other name, and what is known here of it."""
-    alias = _record(CNAME, _encoded(target))
+    alias = _record(CNAME, encoded(target))
     known = _find(target, kind, zone, number) if target not in zone.aliases and kind in (A, ANY) else None
-    owner = _encoded(target)
+    owner = encoded(target)
     return [alias, *(owner + one[2:] for one in known or ())]
 
 
@@ -225,7 +253,7 @@ def _record(kind: int, data: bytes) -> bytes:
     return b"\xc0\x0c" + struct.pack("!HHIH", kind, _IN, TTL, len(data)) + data
 
 
-def _encoded(name: str) -> bytes:
+def encoded(name: str) -> bytes:
     return b"".join(bytes([len(label)]) + label.encode("latin-1") for label in name.split(".")) + b"\0"
 
 

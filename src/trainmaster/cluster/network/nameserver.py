@@ -12,18 +12,23 @@ from contextlib import suppress
 from typing import Any, cast
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.network.names import Zone, answer, build
+from trainmaster.cluster.network.names import Zone, answer, build, elsewhere, with_more
+from trainmaster.cluster.network.upstream import Upstream
 
 _PATIENCE = 10.0         # seconds that a TCP client may be silent
 _CONNECTIONS = 64        # TCP clients at once; the next ones wait
 
 
 class Nameserver:
-    """Serves the names of what two functions list."""
+    """Serves the names of what two functions list, and passes on what is not ours."""
 
-    def __init__(self, services: Callable[[], Iterable[Object]], pods: Callable[[], Iterable[Object]]) -> None:
+    def __init__(
+        self, services: Callable[[], Iterable[Object]], pods: Callable[[], Iterable[Object]],
+        upstream: Upstream | None = None,
+    ) -> None:
         self._services = services
         self._pods = pods
+        self._upstream = upstream
         self._zone: Zone | None = None
         self._gate = asyncio.Semaphore(_CONNECTIONS)
 
@@ -31,10 +36,24 @@ class Nameserver:
         """Something was added, changed or removed."""
         self._zone = None
 
-    def answer(self, query: bytes, *, stream: bool) -> bytes:
+    def here(self, query: bytes, *, stream: bool) -> bytes | None:
+        """The answer, if we have it; None when somebody else must be asked."""
         if self._zone is None:
             self._zone = build(self._services(), self._pods())
+        if self._upstream is not None:
+            others, target = elsewhere(query, self._zone)
+            if others or target:
+                return None
         return answer(query, self._zone, stream=stream)
+
+    async def answer(self, query: bytes, *, stream: bool) -> bytes:
+        found = self.here(query, stream=stream)
+        if found is not None or self._upstream is None or self._zone is None:
+            return found or b""
+        others, target = elsewhere(query, self._zone)
+        if others:
+            return await self._upstream.ask(query, stream=stream)
+        return with_more(answer(query, self._zone, stream=stream), await self._upstream.addresses(target))
 
     async def serve(self, datagrams: socket.socket, stream: socket.socket) -> None:
         """Answer until cancelled; both sockets are closed then."""
@@ -56,7 +75,7 @@ class Nameserver:
                     while True:
                         async with asyncio.timeout(_PATIENCE):
                             (length,) = struct.unpack("!H", await reader.readexactly(2))
-                            reply = self.answer(await reader.readexactly(length), stream=True)
+                            reply = await self.answer(await reader.readexactly(length), stream=True)
                             writer.write(struct.pack("!H", len(reply)) + reply)
                             await writer.drain()
             finally:
@@ -67,11 +86,23 @@ class _Datagrams(asyncio.DatagramProtocol):
     def __init__(self, server: Nameserver) -> None:
         self._server = server
         self._transport: asyncio.DatagramTransport | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.DatagramTransport", transport)   # what a datagram endpoint always gives
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
-        reply = self._server.answer(data, stream=False)
-        if reply and self._transport is not None:
+        reply = self._server.here(data, stream=False)
+        if reply is None:
+            task = asyncio.create_task(self._ask(data, addr))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._send(reply, addr)
+
+    async def _ask(self, data: bytes, addr: tuple[str | Any, int]) -> None:
+        self._send(await self._server.answer(data, stream=False), addr)
+
+    def _send(self, reply: bytes, addr: tuple[str | Any, int]) -> None:
+        if reply and self._transport is not None and not self._transport.is_closing():
             self._transport.sendto(reply, addr)

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Iterable, Mapping
 
 from trainmaster.cluster.network.forwarding import Door, Forward
+from trainmaster.cluster.network.layout import BRIDGE, POD_NETWORK, SERVICE_NETWORK
 
 TABLE = "trainmaster"
 MAP = "doors"
@@ -40,6 +41,7 @@ _VERDICT_TYPE = 0xFFFFFF00
 _IPV4, _PROTOCOL, _SERVICE = 7, 12, 13       # nft's own numbers of types: what `nft list` shows
 _MAP_FLAG, _TIMEOUT_FLAG, _DYNAMIC_FLAG = 0x8, 0x10, 0x20
 _DNAT_STATUS = 0x20
+_META_OIFNAME = 7
 _NUMBERS = {"TCP": 6, "UDP": 17}
 
 
@@ -57,11 +59,16 @@ class Nftables:
         self._doors: dict[Door, Forward] = {}
         self._network = network
 
-    def begin(self) -> None:
-        """Our table, empty: what an earlier agent left is forgotten. Raises Refused."""
+    def begin(self, way_out: int = 0) -> None:
+        """Our table, empty: what an earlier agent left is forgotten. Raises Refused.
+
+        `way_out`: the port of the gateway to which pods' connections to the outside are redirected; 0: they leave by
+        whatever link leads there.
+        """
         table = _text(1, TABLE)
         self._commit([
             (_NEW_TABLE, table), (_DEL_TABLE, table), (_NEW_TABLE, table), *_frame(self._network),
+            *_leaving(), *([_redirected(way_out)] if way_out else []),
         ])
         self._doors = {}
 
@@ -140,19 +147,44 @@ def _frame(network: str) -> list[tuple[int, bytes]]:
         _expression("masq", b""),
     )
     made.append(_rule("after", *rewritten))
-    address, _, bits = network.partition("/")
-    mask = struct.pack("!I", 0xFFFFFFFF << (32 - int(bits)) & 0xFFFFFFFF)
     for chain in ("passing", "leaving"):
-        to_us = (
-            _payload(_FIRST, 1, 16, 4),
-            _expression("bitwise", _number(1, _FIRST) + _number(2, _FIRST) + _number(3, 4)
-                        + _nested(4, _attribute(1, mask)) + _nested(5, _attribute(1, bytes(4)))),
-            _compare(_FIRST, socket.inet_aton(address)),
-        )
+        to_us = _within(16, network)
         tcp = (_expression("meta", _number(1, _SECOND) + _number(2, 16)), _compare(_SECOND, bytes((_NUMBERS["TCP"],))))
         made.append(_rule(chain, *to_us, *tcp, _expression("reject", _number(1, 1) + _attribute(2, b"\0"))))
         made.append(_rule(chain, *to_us, _expression("reject", _number(1, 0) + _attribute(2, b"\x03"))))
     return made
+
+
+def _leaving() -> list[tuple[int, bytes]]:
+    """Packets of pods that leave by another link than theirs take the node's address there."""
+    elsewhere = (_expression("meta", _number(1, _SECOND) + _number(2, _META_OIFNAME)),
+                 _compare(_SECOND, _name(BRIDGE), equal=False))
+    return [_rule("after", *_within(12, POD_NETWORK), *elsewhere, _expression("masq", b""))]
+
+
+def _redirected(port: int) -> tuple[int, bytes]:
+    tcp = (_expression("meta", _number(1, _SECOND) + _number(2, 16)), _compare(_SECOND, bytes((_NUMBERS["TCP"],))))
+    return _rule(
+        "before", *_within(12, POD_NETWORK), *_within(16, POD_NETWORK, equal=False),
+        *_within(16, SERVICE_NETWORK, equal=False), *tcp,
+        _immediate(_FIRST, struct.pack("!H", port)), _expression("redir", _number(1, _FIRST)),
+    )
+
+
+def _within(offset: int, network: str, *, equal: bool = True) -> tuple[bytes, ...]:
+    """Whether the address at an offset of the header is one of a network."""
+    address, _, bits = network.partition("/")
+    mask = struct.pack("!I", 0xFFFFFFFF << (32 - int(bits)) & 0xFFFFFFFF)
+    return (
+        _payload(_FIRST, 1, offset, 4),
+        _expression("bitwise", _number(1, _FIRST) + _number(2, _FIRST) + _number(3, 4)
+                    + _nested(4, _attribute(1, mask)) + _nested(5, _attribute(1, bytes(4)))),
+        _compare(_FIRST, socket.inet_aton(address), equal=equal),
+    )
+
+
+def _name(link: str) -> bytes:
+    return link.encode().ljust(16, b"\0")
 
 
 def _changed(door: Door, before: Forward | None, after: Forward) -> list[tuple[int, bytes]]:

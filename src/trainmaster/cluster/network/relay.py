@@ -6,14 +6,17 @@ A relay ends with the agent; clients then connect again.
 """
 
 import asyncio
+import ipaddress
 import random
 import socket
+import struct
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 from trainmaster.cluster.network.forwarding import Backend, Door, Forward
+from trainmaster.cluster.network.layout import POD_NETWORK, SERVICE_NETWORK
 from trainmaster.runtime.log import logger
 
 log = logger("network")
@@ -22,6 +25,7 @@ CONNECTIONS = 1024        # through one door at a time; the next ones wait in th
 CLIENTS = 4096            # clients remembered for their affinity, and datagram clients at a time
 _PIECE = 1 << 16
 _CONNECT_SECONDS = 10.0
+_SO_ORIGINAL_DST = 80
 _SILENCE_SECONDS = 60.0   # a datagram client that says nothing for so long is forgotten
 
 Open: TypeAlias = Callable[[Door], Awaitable[socket.socket]]      # a bound socket, listening if it is a stream's
@@ -113,7 +117,35 @@ async def open_on_this_machine(door: Door) -> socket.socket:
     return made
 
 
+async def outgoing(listener: socket.socket) -> None:
+    """Lead connections that the kernel redirected here to where they were going, from this machine's own network."""
+    await _accepted(listener, lambda client, _: destination(client), on_this_machine)
+
+
+def destination(client: socket.socket) -> Backend | None:
+    """Where a redirected connection was going; None for places to which no pod is led."""
+    raw = client.getsockopt(socket.SOL_IP, _SO_ORIGINAL_DST, 16)
+    port, address = struct.unpack_from("!2xH4s", raw)
+    found = socket.inet_ntoa(address)
+    return (found, int(port)) if may_be_reached(found) else None
+
+
+def may_be_reached(address: str) -> bool:
+    """Whether pods are led there. Not to this machine's loopback, nor to the link-local addresses at which clouds give
+    a machine its credentials."""
+    found = ipaddress.IPv4Address(address)
+    inside = any(found in ipaddress.IPv4Network(network) for network in (POD_NETWORK, SERVICE_NETWORK))
+    return not (inside or found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified
+                or found in ipaddress.IPv4Network("0.0.0.0/8") or address == "255.255.255.255")
+
+
 async def _streams(listener: socket.socket, choice: Choice, dial: Dial) -> None:
+    await _accepted(listener, lambda _, address: choice.of(address), dial)
+
+
+async def _accepted(
+    listener: socket.socket, where: Callable[[socket.socket, str], Backend | None], dial: Dial
+) -> None:
     gate = asyncio.Semaphore(CONNECTIONS)
     tasks: set[asyncio.Task[None]] = set()
     loop = asyncio.get_running_loop()
@@ -128,7 +160,7 @@ async def _streams(listener: socket.socket, choice: Choice, dial: Dial) -> None:
                 gate.release()
                 await asyncio.sleep(1.0)
                 continue
-            task = asyncio.create_task(_connected(client, choice.of(address[0]), dial))
+            task = asyncio.create_task(_connected(client, where(client, address[0]), dial))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
             task.add_done_callback(lambda _: gate.release())

@@ -96,6 +96,52 @@ async def test_a_port_of_the_machine_that_is_taken_is_told(node: Node) -> None:
         assert "Address already in use; it is tried again" in await node.event("PortNotOpen")
 
 
+REACH = (
+    "import socket, sys\n"
+    "for place in sys.argv[1:]:\n"
+    " host, port = place.split(':')\n"
+    " try: c = socket.create_connection((host, int(port)), 9); c.sendall(b'abc'); print(c.recv(9).decode() or '-')\n"
+    " except OSError as error: print(type(error).__name__)"
+)
+
+
+def own_address() -> str:
+    """One of this machine that is not its loopback; "" if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))         # nothing is sent
+        except OSError:
+            return ""
+        found = str(probe.getsockname()[0])
+    return "" if found.startswith("127.") else found
+
+
+async def test_pods_reach_the_outside_but_not_the_loopback_of_this_machine(node: Node) -> None:
+    """The outside is an address of this machine that others see, too."""
+    outside = own_address()
+    if not outside:
+        pytest.skip("this machine has no network")
+
+    async def reverse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write((await reader.read(9))[::-1])
+        writer.close()
+
+    public = await asyncio.start_server(reverse, outside, 0)
+    private = await asyncio.start_server(reverse, "127.0.0.1", 0)
+    there, here = (server.sockets[0].getsockname()[1] for server in (public, private))
+    hidden = [f"{host}:{here}" for host in (outside, "127.0.0.1", "10.88.0.1", "10.87.255.2")]
+    places = [f"{outside}:{there}", *hidden, f"169.254.169.254:{there}"]
+    await node.client.create(PODS, built("a", node="here", command=(SYSTEM_PYTHON, "-c", REACH, *places)))
+
+    await node.phase("a", "Succeeded", "Failed")
+
+    _, said = await node.log("a")
+    reached, *others = said.split()
+    assert ("cba", 5, False) == (reached, len(others), "cba" in others)
+    public.close()
+    private.close()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")
 def test_all_of_this_as_an_ordinary_user() -> None:
     as_an_ordinary_user(__file__)

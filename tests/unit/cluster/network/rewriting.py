@@ -5,6 +5,7 @@ test_doors: once with rules of the kernel alone, once with doors that find no nf
 import asyncio
 import errno
 import json
+import os
 import socket
 import sys
 import threading
@@ -80,7 +81,7 @@ async def by_hand() -> dict[str, object]:
     services = [service]
     doors = Doors(lambda: services, lambda: slices, list, api=None, clock=RealClock(), complain=lambda *_: None)
     opened = asyncio.Event()
-    running = asyncio.create_task(doors.run(WithoutNftables(), opened.set))
+    running = asyncio.create_task(doors.run(WithoutNftables(), os.getpid(), opened.set))
     await opened.wait()
     said: dict[str, object] = {"to one": await asyncio.to_thread(asked)}
     said["datagrams"] = await asyncio.to_thread(asked, UDP)
