@@ -59,7 +59,7 @@ PROGRAMS = {
         Program("etcd", "go.etcd.io/etcd/server/v3", ETCD, "go.etcd.io/etcd/server/v3"),
         *(
             Program(name, "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/cmd/{name}")
-            for name in ("kube-apiserver", "kubectl", "kube-controller-manager")
+            for name in ("kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler")
         ),
         Program(
             f"kube-apiserver-{OLD_KUBERNETES}",

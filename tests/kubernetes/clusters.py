@@ -135,5 +135,5 @@ def trainmaster(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "trainmaster.cli.main", *arguments]
 
 
-def kubelet_command(cluster: Cluster, *arguments: str) -> list[str]:
-    return [sys.executable, str(fake_kubelet.__file__), str(cluster.kubeconfig), NAMESPACE, *arguments]
+def kubelet_command(cluster: Cluster, *arguments: str, namespace: str = NAMESPACE) -> list[str]:
+    return [sys.executable, str(fake_kubelet.__file__), str(cluster.kubeconfig), namespace, *arguments]

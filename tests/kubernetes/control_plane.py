@@ -89,6 +89,18 @@ class ControlPlane:
         )
         self._launch("kube-controller-manager", lambda: arguments, lambda: listens(port))
 
+    def start_scheduler(self) -> None:
+        access, port = self.kubeconfig("controllers"), free_port()
+        arguments = (
+            f"--kubeconfig={access}",
+            f"--authentication-kubeconfig={access}",
+            f"--authorization-kubeconfig={access}",
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+        )
+        self._launch("kube-scheduler", lambda: arguments, lambda: listens(port))
+
     def crash_apiserver(self) -> None:
         """Kill kube-apiserver and start another on the same port: watches break, its memory of the past is gone."""
         self.processes.stop(self.apiserver, kill=True)

@@ -9,6 +9,7 @@ at once: there is no process to wait for. `--bind` gives pods to this node where
 import argparse
 import asyncio
 import signal
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from trainmaster.runtime.clock import RealClock
 from trainmaster.runtime.informer import Informer
 
 NAME = "fake"
+NOTHING_MORE: Mapping[str, str] = {}
 ADDRESS = "192.0.2.2"  # reserved for documentation: reaches nobody
 
 
@@ -107,9 +109,9 @@ async def report(client: Client, pod: Object, phase: str, state: Object) -> None
     await client.patch(PODS, name_of(pod), namespace_of(pod), patch, subresource="status")
 
 
-async def register(client: Client, *, pods: int = 1000) -> None:
+async def register(client: Client, offers: Mapping[str, str] = NOTHING_MORE) -> None:
     """Make the Node object, ready and with room, unless it is there."""
-    now, room = timestamp(datetime.now(UTC)), {"cpu": "64", "memory": "256Gi", "pods": str(pods)}
+    now, room = timestamp(datetime.now(UTC)), {"cpu": "64", "memory": "256Gi", "pods": "1000", **offers}
     labels = {"kubernetes.io/hostname": NAME, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME, "labels": labels}}
     ready = {

@@ -89,7 +89,7 @@ async def write(cluster: clusters.Cluster, stop: threading.Event) -> None:
 async def set_scene(cluster: clusters.Cluster) -> None:
     """One node that is ready, as the suite wants to see, with room for no pod, as no kubelet would end it."""
     async with connected(cluster.kubeconfig) as client:
-        await fake_kubelet.register(client, pods=0)
+        await fake_kubelet.register(client, {"pods": "0"})
 
 
 @each_passing_test

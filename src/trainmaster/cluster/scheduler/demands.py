@@ -19,6 +19,10 @@ NOT_READY = ("node.kubernetes.io/not-ready", "", "NoSchedule")
 Taint = tuple[str, str, str]     # key, value, effect
 
 
+Spaces = Mapping[str, Mapping[str, str]]    # namespaces and their labels
+NO_LABELS: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Toleration:
     key: str
@@ -40,13 +44,16 @@ class PodTerm:
     """Pods near which, or away from which, a pod wants to be."""
 
     selector: Selector | None
-    namespaces: frozenset[str] | None     # None: all
+    namespaces: frozenset[str]
     topology: str
+    spaces: Selector | None = None        # namespaces by their labels, besides those that are named
 
-    def means(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        if self.selector is None or (self.namespaces is not None and namespace not in self.namespaces):
+    def means(self, namespace: str, labels: Mapping[str, str], spaces: Spaces) -> bool:
+        """Whether a pod is meant. `spaces` are the labels of the namespaces."""
+        if self.selector is None or not self.selector.matches(labels):
             return False
-        return self.selector.matches(labels)
+        return namespace in self.namespaces or (
+            self.spaces is not None and self.spaces.matches(spaces.get(namespace, NO_LABELS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +147,10 @@ def _wishes(affinity: Object, namespace: str, sign: int) -> list[tuple[int, PodT
 
 
 def _term(spec: Object, namespace: str) -> PodTerm:
-    named = frozenset(spec.get("namespaces") or ())
-    # A namespace selector is read as far as it can be without knowing namespaces: an empty one means all of them.
-    everywhere = spec.get("namespaceSelector") == {}
-    return PodTerm(label_selector(spec.get("labelSelector")), None if everywhere else named or frozenset((namespace,)),
-                   str(spec.get("topologyKey") or ""))
+    named, spaces = frozenset(spec.get("namespaces") or ()), label_selector(spec.get("namespaceSelector"))
+    if not named and spaces is None:
+        named = frozenset((namespace,))
+    return PodTerm(label_selector(spec.get("labelSelector")), named, str(spec.get("topologyKey") or ""), spaces)
 
 
 def _spread(spec: Object, namespace: str, labels: Mapping[str, str]) -> Spread:

@@ -131,7 +131,8 @@ def _near(trial: Trial, pod: Pod, node: Node, term: PodTerm) -> bool:
     if _neighbours(trial, node, term):
         return True
     # The first of pods that want to be near each other has nobody to be near to.
-    return not any(trial.neighbours(term).values()) and term.means(pod.key.namespace, pod.labels)
+    return not any(trial.neighbours(term).values()) and term.means(
+        pod.key.namespace, pod.labels, trial.snapshot.spaces)
 
 
 def _kept_away(trial: Trial, pod: Pod, node: Node) -> bool:
@@ -140,8 +141,9 @@ def _kept_away(trial: Trial, pod: Pod, node: Node) -> bool:
     for other, where in there:
         home = trial.snapshot.nodes.get(where)
         for term in other.demands.away:
-            if home is not None and term.means(pod.key.namespace, pod.labels) and term.topology in home.labels \
-                    and home.labels[term.topology] == node.labels.get(term.topology):
+            if home is not None and term.topology in home.labels \
+                    and home.labels[term.topology] == node.labels.get(term.topology) \
+                    and term.means(pod.key.namespace, pod.labels, trial.snapshot.spaces):
                 return True
     return False
 
@@ -154,5 +156,5 @@ def _uneven(trial: Trial, pod: Pod, node: Node, spread: Spread) -> str:
     domains = {other.labels[spread.term.topology] for other in trial.snapshot.nodes.values()
                if spread.term.topology in other.labels and pod.demands.node_selector.matches(other.labels)}
     fewest = min((counts.get(each, 0) for each in domains), default=0) if len(domains) >= spread.least_domains else 0
-    itself = int(spread.term.means(pod.key.namespace, pod.labels))
+    itself = int(spread.term.means(pod.key.namespace, pod.labels, trial.snapshot.spaces))
     return SPREAD if counts.get(domain, 0) + itself - fewest > spread.skew else ""

@@ -8,12 +8,13 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from trainmaster.api.core import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES
-from trainmaster.api.meta import Object, Resource, key_of, name_of, uid_of
+from trainmaster.api.budgets import BUDGETS
+from trainmaster.api.core import CLAIMS, NAMESPACES, NODES, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES
+from trainmaster.api.meta import Object, Resource, key_of, labels_of, name_of, uid_of
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.dialects import Dialect
 from trainmaster.cluster.scheduler.gangs import ALLOCATED, RUNNING
-from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Pod, Snapshot, State, read_pod
+from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Pod, Snapshot, State, read_budget, read_pod
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
@@ -43,6 +44,8 @@ class Mirror:
             self._informer(CLAIMS, self._claim), self._informer(PERSISTENT_VOLUMES, self._volume),
             self._informer(STORAGE_CLASSES, self._storage_class),
         ]
+        self._follow(NAMESPACES, self._space)
+        self._follow(BUDGETS, self._budget)
         for dialect in served:
             self._follow(dialect.groups, partial(self._group, dialect))
             if dialect.queues is not None:
@@ -138,6 +141,18 @@ class Mirror:
             self.snapshot.classes[name_of(after)] = after
         elif before is not None:
             self.snapshot.classes.pop(name_of(before), None)
+
+    def _space(self, before: Object | None, after: Object | None) -> None:
+        if after is not None:
+            self.snapshot.spaces[name_of(after)] = labels_of(after)
+        elif before is not None:
+            self.snapshot.spaces.pop(name_of(before), None)
+
+    def _budget(self, before: Object | None, after: Object | None) -> None:
+        if after is not None:
+            self.snapshot.budgets[key_of(after)] = read_budget(after)
+        elif before is not None:
+            self.snapshot.budgets.pop(key_of(before), None)
 
     def _group(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
         if after is not None:

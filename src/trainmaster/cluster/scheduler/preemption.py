@@ -1,7 +1,8 @@
 """Whom to send away so that a pod, or a whole gang, can start: as few as possible, never for nothing.
 
 Victims come in units. A pod whose gang can spare it is a unit of its own; otherwise the whole gang is one, since half
-a gang holds room and does nothing. Nobody is sent away unless all that was asked for then fits.
+a gang holds room and does nothing. Nobody is sent away unless all that was asked for then fits. Those whom a disruption
+budget protects come last: as with kube-scheduler, a budget gives way only where nobody else could make room.
 """
 
 from collections import Counter
@@ -31,6 +32,21 @@ class Unit:
                 "".join(chr(0x10FFFF - ord(sign)) for sign in self.pods[0].created) + self.pods[0].uid)
 
 
+def breaches(trial: Trial, pods: Iterable[Pod]) -> int:
+    """How many of these pods could not be sent away without breaking a budget, those that go already counted."""
+    budgets = trial.snapshot.budgets
+    if not budgets:
+        return 0
+    left = {key: budget.allowed - sum(budget.covers(each) for each in trial.going) for key, budget in budgets.items()}
+    broken = 0
+    for pod in pods:
+        covering = [key for key, budget in budgets.items() if budget.covers(pod)]
+        broken += any(left[key] <= 0 for key in covering)
+        for key in covering:
+            left[key] -= 1
+    return broken
+
+
 def for_pod(trial: Trial, pod: Pod, allowed: Callable[[Pod], bool]) -> tuple[Node, list[Pod]] | None:
     """The node on which a pod fits at the least cost, and who must go for it; None if there is none."""
     best: tuple[tuple[object, ...], Node, list[Pod]] | None = None
@@ -40,7 +56,7 @@ def for_pod(trial: Trial, pod: Pod, allowed: Callable[[Pod], bool]) -> tuple[Nod
         victims = _on(trial, pod, node, allowed)
         if victims is None:
             continue
-        cost = (max((each.priority for each in victims), default=-1), len(victims), node.name)
+        cost = (breaches(trial, victims), max((each.priority for each in victims), default=-1), len(victims), node.name)
         if best is None or cost < best[0]:
             best = (cost, node, victims)
     return None if best is None else (best[1], best[2])
@@ -94,7 +110,7 @@ def _on(trial: Trial, pod: Pod, node: Node, allowed: Callable[[Pod], bool]) -> l
              and allowed(other)]
     mark = trial.mark()
     chosen: list[Unit] = []
-    for unit in units(trial, there):
+    for unit in sorted(units(trial, there), key=lambda unit: breaches(trial, unit.pods) > 0):
         if not all(allowed(each) for each in unit.pods):
             continue
         if not filters.obstacles(trial, pod, node):

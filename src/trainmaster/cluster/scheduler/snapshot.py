@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from trainmaster.api.meta import Key, Object, being_deleted, key_of, labels_of, metadata, name_of, uid_of
+from trainmaster.api.meta import Key, Object, being_deleted, key_of, labels_of, metadata, name_of, namespace_of, uid_of
 from trainmaster.cluster.scheduler.amounts import ONE, PODS, Amounts, amounts, requests
 from trainmaster.cluster.scheduler.demands import NOT_READY, Demands, Taint, demands_of
+from trainmaster.cluster.scheduler.selecting import Selector, label_selector
 from trainmaster.cluster.scheduler.volumes import Storage
 
 TASK_SPEC = "volcano.sh/task-spec"
@@ -116,6 +117,18 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """Pods of one namespace of which only so many may be sent away now."""
+
+    namespace: str
+    selector: Selector | None
+    allowed: int
+
+    def covers(self, pod: "Pod") -> bool:
+        return self.selector is not None and pod.key.namespace == self.namespace and self.selector.matches(pod.labels)
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """Room that a running gang lost with a member and has first call on, until then (R7)."""
 
@@ -136,6 +149,8 @@ class Snapshot:
         self.members: dict[GroupKey, dict[str, Pod]] = {}
         self.queues: dict[tuple[str, str], Queue] = {}             # by dialect and name
         self.classes: dict[str, Object] = {}                       # PriorityClasses
+        self.spaces: dict[str, Mapping[str, str]] = {}             # namespaces and their labels
+        self.budgets: dict[Key, Budget] = {}                       # PodDisruptionBudgets
         self.claims: list[Claim] = []
         self.storage = Storage()
         self._homeless: dict[str, dict[str, Pod]] = {}             # pods on nodes that we do not know (yet)
@@ -227,6 +242,11 @@ def _give(node: Node, pod: Pod) -> None:
         node.idle[name] = node.idle.get(name, 0) + amount
         if pod.state is State.RELEASING:
             node.releasing[name] = node.releasing.get(name, 0) - amount
+
+
+def read_budget(raw: Object) -> Budget:
+    allowed = int((raw.get("status") or {}).get("disruptionsAllowed") or 0)
+    return Budget(namespace_of(raw), label_selector((raw.get("spec") or {}).get("selector")), allowed)
 
 
 def read_node(raw: Object) -> Node:

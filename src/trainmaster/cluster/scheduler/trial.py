@@ -94,6 +94,11 @@ class Trial:
             self.growth += 1
         return undone
 
+    @property
+    def going(self) -> Iterable[Pod]:
+        """Those who would be sent away."""
+        return self._gone.values()
+
     def gone(self, pod: Pod) -> bool:
         return pod.uid in self._gone
 
@@ -112,10 +117,10 @@ class Trial:
             for node in self.snapshot.nodes.values():
                 for pod in node.pods.values():
                     if pod.uid not in self._gone:
-                        _count(known, term, pod, node, 1)
+                        self._count(known, term, pod, node, 1)
             for step in self.steps:
                 if not step.away:
-                    _count(known, term, step.pod, self.snapshot.nodes[step.node], 1)
+                    self._count(known, term, step.pod, self.snapshot.nodes[step.node], 1)
         return known
 
     def _change(self, name: str, pod: Pod, sign: int) -> None:
@@ -129,13 +134,12 @@ class Trial:
         for resource, amount in pod.requests.items():
             idle[resource] = idle.get(resource, 0) + sign * amount
         for term, known in self._neighbours.items():
-            _count(known, term, pod, node, -sign)
+            self._count(known, term, pod, node, -sign)
 
-
-def _count(known: dict[str, int], term: PodTerm, pod: Pod, node: Node, sign: int) -> None:
-    domain = node.labels.get(term.topology)
-    if domain is not None and term.means(pod.key.namespace, pod.labels):
-        known[domain] = known.get(domain, 0) + sign
+    def _count(self, known: dict[str, int], term: PodTerm, pod: Pod, node: Node, sign: int) -> None:
+        domain = node.labels.get(term.topology)
+        if domain is not None and term.means(pod.key.namespace, pod.labels, self.snapshot.spaces):
+            known[domain] = known.get(domain, 0) + sign
 
 
 def clash(wanted: Iterable[Port], taken: Iterable[Port]) -> bool:

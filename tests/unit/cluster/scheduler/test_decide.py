@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.api.meta import Object
+from trainmaster.api.meta import Key, Object
 from trainmaster.cluster.scheduler.amounts import requests
+from trainmaster.cluster.scheduler.snapshot import read_budget
 from trainmaster.testing.scheduling import bound, decided, evicted, machine, single, snapshot
 
 ZONE = "topology.kubernetes.io/zone"
@@ -222,3 +223,43 @@ def test_no_node_is_ever_given_more_than_it_offers(capacities: list[int], wishes
         assert cpus >= sum(wishes[int(b.pod.name[1:])] for b in decision.bindings if b.node == f"n{i}")
     assert len(pods) == len(decision.bindings) + len(decision.waiting), "every pod is placed or told why not"
     assert decision == decided(snapshot(nodes, pods)), "the same snapshot gives the same decision"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "expected"),
+    [
+        pytest.param({"low-1": 0}, ["low-2"], id="one that a budget protects stays as long as another can go"),
+        pytest.param({"low-1": 1}, ["low-1"], id="a budget with room protects nobody"),
+        pytest.param({"low-1": 0, "low-2": 0}, ["low-1"], id="where all are protected a budget gives way, as upstream"),
+    ],
+)
+def test_budgets_in_preemption(allowed: dict[str, int], expected: list[str]) -> None:
+    running = [single(name, on="a", phase="Running", asks={"gpu": 1}, priority=1, labels={"app": name},
+                      created=f"2026-01-01T11:0{5 - number}:00Z") for number, name in enumerate(("low-1", "low-2"))]
+    there = snapshot([machine("a", gpu=2)], [*running, single("high", asks={"gpu": 1}, priority=5)])
+    for name, left in allowed.items():
+        budget = {"metadata": {"name": name, "namespace": "default"}, "status": {"disruptionsAllowed": left},
+                  "spec": {"selector": {"matchLabels": {"app": name}}}}
+        there.budgets[Key("default", name)] = read_budget(budget)
+
+    assert expected == evicted(decided(there))
+
+
+@pytest.mark.parametrize(
+    ("spaces", "expected"),
+    [
+        pytest.param({"other": {"team": "a"}}, {}, id="the labels of the namespace are meant"),
+        pytest.param({"other": {"team": "b"}}, {"x": "a"}, id="another namespace is not"),
+        pytest.param({}, {"x": "a"}, id="nor one that nobody knows"),
+    ],
+)
+def test_pods_of_namespaces_by_their_labels(spaces: dict[str, dict[str, str]], expected: dict[str, str]) -> None:
+    away = affinity("podAntiAffinity", app="x")
+    term = away["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    term["namespaceSelector"] = {"matchLabels": {"team": "a"}}
+    neighbour = single("neighbour", on="a", phase="Running", labels={"app": "x"})
+    neighbour["metadata"]["namespace"] = "other"
+    there = snapshot([machine("a")], [neighbour, single("x", affinity=away)])
+    there.spaces.update(spaces)
+
+    assert expected == bound(decided(there))

@@ -1,0 +1,108 @@
+"""The user's documents about gangs on a real control plane: our scheduler beside the real kube-scheduler.
+
+The cases are those of the embedded cluster, word for word; only the cluster is another. Pods without a gang are
+kube-scheduler's, all others ours, and neither may give away what the other gave.
+"""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.e2e.test_gangs import (  # noqa: F401  collected here with the cluster of this module
+    Cluster,
+    Person,
+    test_a_gang_that_cannot_fit_has_a_pending_group_and_no_pod,
+    test_a_gang_that_fits_starts_whole,
+    test_documents_with_a_group_of_their_own_run_unchanged,
+    test_with_room_for_five_of_six_none_starts,
+    test_without_a_gang_three_run_and_three_wait_with_the_message,
+)
+from tests.kubernetes import control_plane as real
+from tests.kubernetes import fake_kubelet
+from tests.kubernetes.access import connected
+from tests.kubernetes.clusters import Cluster as Place
+from tests.kubernetes.clusters import kubelet_command, trainmaster
+from tests.kubernetes.conftest import Binaries
+from tests.kubernetes.processes import processes
+
+pytestmark = pytest.mark.kubernetes
+
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+NAMESPACE = "default"
+GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+
+
+@pytest.fixture
+def cluster(binaries: Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    programs = binaries(*PROGRAMS)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")      # its kubectl is of the same age
+    with real.running(programs, tmp_path / "plane") as plane, processes(tmp_path) as started:
+        def start(gang: str = "volcano", **offers: str) -> Person:
+            place, person = Place("kube-apiserver", plane.kubeconfig()), Person(plane.kubeconfig(), tmp_path)
+            for more in ((), ("--groups",)):
+                printed = subprocess.run(trainmaster("crds", *more), capture_output=True, text=True, check=True)
+                person("apply", "--server-side", "-f", "-", given=printed.stdout)
+            person("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+            asyncio.run(a_node(place, {name.replace("gpu", "nvidia.com/gpu"): each for name, each in offers.items()}))
+            plane.start_controllers("garbage-collector-controller")
+            plane.start_scheduler()
+            access = f"--kubeconfig={plane.kubeconfig('operator')}"
+            started.start("operator", trainmaster("operator", access, f"--gang-scheduler-name={gang}"))
+            started.start("kubelet", kubelet_command(place, namespace=NAMESPACE))
+            if gang != "none":
+                started.start("scheduler", trainmaster("scheduler", access))
+            return person
+
+        yield start
+
+
+async def a_node(place: Place, offers: dict[str, str]) -> None:
+    async with connected(place.kubeconfig) as client:
+        await fake_kubelet.register(client, offers)
+
+
+def gang(name: str, size: int) -> str:
+    """A group that a user made, and its pods, each with a GPU."""
+    members = [pod(f"{name}-{index}", "volcano", {"scheduling.k8s.io/group-name": name}) for index in range(size)]
+    group = {**GROUP, "metadata": {"name": name}, "spec": {"minMember": size}}
+    return yaml.safe_dump_all([group, *members])
+
+
+def pod(name: str, scheduler: str, annotations: dict[str, str]) -> dict[str, object]:
+    container = {"name": "main", "image": "example.com/train:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations},
+            "spec": {"schedulerName": scheduler, "containers": [container]}}
+
+
+def test_a_gang_waits_for_what_kube_scheduler_gave_and_gets_it_when_it_is_free(cluster: Cluster) -> None:
+    person = cluster(gpu="4")
+    single = [pod(f"single-{index}", "default-scheduler", {}) for index in range(2)]
+    person("create", "-f", "-", given=yaml.safe_dump_all(single))
+    for index in range(2):
+        person.until(f"pod/single-{index}", ".status.phase", "Running")
+    person("create", "-f", "-", given=gang("train", 3))
+    person("wait", "pod/train-0", "--for=condition=PodScheduled=False", "--timeout=30s")
+    assert {"Pending"} == {person.pods()[f"train-{index}"] for index in range(3)}
+
+    person("delete", "pod", "single-0")
+    person.until("podgroup/train", ".status.running", "3")
+
+    assert {"train-0", "train-1", "train-2", "single-1"} == {name for name, is_at in person.pods().items()
+                                                             if is_at == "Running"}
+
+
+def test_of_two_gangs_one_runs_and_the_other_when_it_ended(cluster: Cluster) -> None:
+    person = cluster(gpu="4")
+    person("create", "-f", "-", given=gang("first", 3))
+    person.until("podgroup/first", ".status.running", "3")
+    person("create", "-f", "-", given=gang("second", 3))
+    person("wait", "pod/second-2", "--for=condition=PodScheduled=False", "--timeout=30s")
+    assert {"Pending"} == {person.pods()[f"second-{index}"] for index in range(3)}
+
+    person("delete", "pod", "first-0", "first-1", "first-2")
+
+    person.until("podgroup/second", ".status.running", "3")
