@@ -217,3 +217,41 @@ async def test_a_log_on_a_websocket(cluster: Cluster) -> None:
         session.ws_connect(url, protocols=("binary.k8s.io",), headers=headers, ssl=False) as socket,
     ):
         assert b"Serving HTTP on 127.0.0.1" in (await socket.receive(timeout=PATIENCE)).data
+
+
+# Takes one WebSocket, says hello on it, and gives back the first message; ours is too short to be cut.
+SOCKETS = r"""
+import base64, hashlib, socket
+server = socket.create_server(("0.0.0.0", 8001))
+print("Serving", flush=True)
+while True:
+    peer, _ = server.accept()
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += peer.recv(4096)
+    key = head.lower().split(b"sec-websocket-key:")[1].split(b"\r\n")[0]
+    at = head.lower().index(b"sec-websocket-key:") + len(b"sec-websocket-key:")
+    key = head[at:at + len(key)].strip() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+    accept = base64.b64encode(hashlib.sha1(key).digest())
+    peer.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                 b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n" + b"\x81\x05hello")
+    frame = peer.recv(4096)
+    mask, masked = frame[2:6], frame[6:]
+    said = bytes(byte ^ mask[at % 4] for at, byte in enumerate(masked))
+    peer.sendall(b"\x81" + bytes([len(said)]) + said)
+    peer.close()
+"""
+
+
+async def test_pages_and_websockets_of_pods(cluster: Cluster, node: Node) -> None:
+    await node.pod("sockets", f"exec python3 -c '{SOCKETS}'")
+    await node.phase("sockets", "Running")
+    await node.heard("sockets", "Serving")
+    url = f"{cluster.url}/api/v1/namespaces/default/pods/sockets:8001/proxy/chat"
+    headers = {"Authorization": f"Bearer {cluster.token}"}
+    async with (
+        aiohttp.ClientSession() as session, session.ws_connect(url, headers=headers, ssl=False, autoclose=False) as peer,
+    ):
+        assert "hello" == (await peer.receive(timeout=PATIENCE)).data
+        await peer.send_str("to and fro")
+        assert "to and fro" == (await peer.receive(timeout=PATIENCE)).data

@@ -25,7 +25,15 @@ class _Protocol(asyncio.StreamReaderProtocol):
 
 
 def upgraded(request: web.BaseRequest, headers: Mapping[str, str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Answer 101 with these headers and take the connection over. Raises ConnectionResetError if it is gone.
+    """Answer 101 with these headers and take the connection over. Raises ConnectionResetError if it is gone."""
+    reader, writer = taken(request)
+    lines = [b"HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}".encode() for name, value in headers.items())]
+    writer.write(b"\r\n".join(lines) + b"\r\n\r\n")
+    return reader, writer
+
+
+def taken(request: web.BaseRequest) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Take the connection over, with nothing answered yet. Raises ConnectionResetError if it is gone.
 
     aiohttp cancels the request's handler when the connection is lost.
     """
@@ -37,8 +45,6 @@ def upgraded(request: web.BaseRequest, headers: Mapping[str, str]) -> tuple[asyn
     transport.set_protocol(protocol)
     protocol.connection_made(transport)
     writer = asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())
-    lines = [b"HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}".encode() for name, value in headers.items())]
-    writer.write(b"\r\n".join(lines) + b"\r\n\r\n")
     return reader, writer
 
 

@@ -85,9 +85,9 @@ async def passed_on(incoming: web.BaseRequest, way: Tunnel) -> web.StreamRespons
         try:
             async with asyncio.timeout(_PATIENCE):
                 writer.write(_head(incoming, way.target))
-                status, headers = await _answer(reader)
+                status, headers = await answer_of(reader)
                 if status != 101:
-                    raise await _complaint(status, headers, reader)
+                    raise await complaint(status, headers, reader)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, ValueError) as error:
             raise failures.unavailable(f"node {way.node} gave no answer: {str(error)[:200]}") from error
         await _joined(incoming, headers, reader, writer)
@@ -117,7 +117,8 @@ def _head(incoming: web.BaseRequest, target: str) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
-async def _answer(reader: asyncio.StreamReader) -> tuple[int, CIMultiDict[str]]:
+async def answer_of(reader: asyncio.StreamReader) -> tuple[int, CIMultiDict[str]]:
+    """The head of an HTTP answer."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     headers: CIMultiDict[str] = CIMultiDict()
     for line in head[1:]:
@@ -127,7 +128,8 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, CIMultiDict[str]]:
     return int(head[0].split()[1]), headers
 
 
-async def _complaint(status: int, headers: CIMultiDict[str], reader: asyncio.StreamReader) -> failures.Failure:
+async def complaint(status: int, headers: CIMultiDict[str], reader: asyncio.StreamReader) -> failures.Failure:
+    """What a node says instead of upgrading."""
     size = min(_MOST_SAID, int(headers.get("Content-Length", "0")), PIECE)
     said = (await reader.readexactly(size)).decode("utf-8", "replace").strip()
     code = status if 400 <= status < 500 else 500

@@ -21,6 +21,7 @@ from trainmaster.cluster.apiserver.auth import ANONYMOUS, Authenticator, Identit
 from trainmaster.cluster.apiserver.connecting import Tunnel, passed_on
 from trainmaster.cluster.apiserver.documents import HEALTH
 from trainmaster.cluster.apiserver.pace import Pace, Patience
+from trainmaster.cluster.apiserver.proxying import Proxied, relayed
 from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
 from trainmaster.cluster.apiserver.server import ApiServer, refusal
 from trainmaster.cluster.apiserver.streaming import Streaming
@@ -97,9 +98,9 @@ class _Front:
         headers = _together(incoming.headers.items())
         query = tuple(url.query.items()) if url.raw_query_string else ()
         found = await self._server.handle(Request(incoming.method, path, query, headers, body), who)
-        if isinstance(found, Tunnel):
+        if isinstance(found, Tunnel | Proxied):
             try:
-                return await passed_on(incoming, found)
+                return await (passed_on(incoming, found) if isinstance(found, Tunnel) else relayed(incoming, found))
             except failures.Failure as failure:
                 return _whole(refusal(failure))
         if isinstance(found, Streaming) and websockets.wanted(headers, found):

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.connecting import Tunnel
 from trainmaster.cluster.apiserver.failures import bad_request
+from trainmaster.cluster.apiserver.proxying import Proxied
 from trainmaster.cluster.apiserver.server import ApiServer, refusal
 from trainmaster.cluster.apiserver.streaming import Streaming
 from trainmaster.kube.transport import Request, Response, Stream
@@ -28,7 +29,7 @@ class InProcess:
         answer = await self._server.handle(request, self._who)
         if isinstance(answer, Response):
             return answer
-        if isinstance(answer, Tunnel):
+        if isinstance(answer, Tunnel | Proxied):
             return _NO_CONNECTION
         try:
             body = b"".join([chunk async for chunk in answer.chunks()])
@@ -38,7 +39,7 @@ class InProcess:
 
     async def open(self, request: Request) -> Stream:
         answer = await self._server.handle(request, self._who)
-        if isinstance(answer, Tunnel):
+        if isinstance(answer, Tunnel | Proxied):
             return _Whole(_NO_CONNECTION)
         return answer if isinstance(answer, Streaming) else _Whole(answer)
 

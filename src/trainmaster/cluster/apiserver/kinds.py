@@ -186,6 +186,7 @@ def _node_rules(node: Object, old: Object | None) -> Iterator[Cause]:
         yield causes.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid")
 
 
+_PROXIED = ("create", "delete", "get", "patch", "update")
 _POD_PARTS = (
     Subresource("attach", "PodAttachOptions", ("create", "get")),
     Subresource("binding", "Binding", ("create",)),
@@ -194,6 +195,7 @@ _POD_PARTS = (
     Subresource("exec", "PodExecOptions", ("create", "get")),
     Subresource("log", "Pod", ("get",)),
     Subresource("portforward", "PodPortForwardOptions", ("create", "get")),
+    Subresource("proxy", "PodProxyOptions", _PROXIED),
 )
 _POD_FIELDS = (
     "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
@@ -205,12 +207,14 @@ BUILT_IN: tuple[Kind, ...] = (
         parts=(Subresource("finalize", "Namespace", ("update",)),), selectable=("status.phase",),
         begin=_namespace_begin, defaults=_namespace_defaults, carry=_namespace_carry,
         ending=_namespace_ending, content_finalizers=True, columns=columns.NAMESPACE),
-    row("v1", "nodes", keeps_status=True, selectable=("spec.unschedulable",), rules=_node_rules,
+    row("v1", "nodes", keeps_status=True, parts=(Subresource("proxy", "NodeProxyOptions", _PROXIED),),
+        selectable=("spec.unschedulable",), rules=_node_rules,
         columns=columns.NODE),
     row("v1", "pods", generation=True, answers_object=True, parts=_POD_PARTS, selectable=_POD_FIELDS,
         begin=pods.begin, defaults=pods.defaults, defaults_of_spec=True, rules=pods.rules, grace=pods.grace,
         columns=columns.POD),
-    row("v1", "services", naming=names.label_1035, answers_object=True, selectable=("spec.clusterIP", "spec.type"),
+    row("v1", "services", naming=names.label_1035, answers_object=True,
+        parts=(Subresource("proxy", "ServiceProxyOptions", _PROXIED),), selectable=("spec.clusterIP", "spec.type"),
         begin=services.begin, defaults=services.defaults, carry=services.carry, rules=services.rules,
         columns=columns.SERVICE),
     row("v1", "endpoints", defaults=_endpoints_defaults, rules=network.endpoints_rules,

@@ -1,5 +1,6 @@
 """A method and a path become a verb on a place. Pure; what exists at that place is for the catalog to say."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -7,11 +8,14 @@ from urllib.parse import unquote
 from trainmaster.cluster.apiserver import failures
 
 LONGEST_PATH = 4096
+PROXY = "proxy"
 LONGEST_QUERY = 32 * 1024
 
 _ON_COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _ON_OBJECT = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 # The only two parts of a namespace; everything else below one is a kind that lives in it.
+_PROXY = re.compile(r"/api/v1/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<plural>pods|services|nodes)/(?P<name>[^/]+)"
+                    r"/proxy(?P<rest>/.*)?")
 _OF_NAMESPACES = frozenset({"status", "finalize"})
 _TRUE = frozenset({"true", "1", "t"})
 _FALSE = frozenset({"false", "0", "f", ""})
@@ -27,6 +31,7 @@ class Place:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    rest: str = ""               # of what is passed on: the path over there, as it came
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,11 @@ def place(path: str) -> Place | Elsewhere:
     """Raises Failure 404 for what can never be a place: empty or absurd parts."""
     if len(path) > LONGEST_PATH:
         raise failures.Failure(414, "", f"the path is longer than {LONGEST_PATH} bytes")
+    if "/proxy" in path and (found := _PROXY.fullmatch(path)) is not None:
+        namespace, plural, name, rest = (unquote(found["namespace"] or ""), found["plural"], unquote(found["name"]),
+                                         found["rest"] or "")
+        if not any("/" in part or part in {".", ".."} or "\x00" in part for part in (namespace, name)):
+            return Place("", "v1", plural, namespace, name, PROXY, rest)
     parts = tuple(unquote(part) for part in path.strip("/").split("/"))
     if parts[0] == "api" and len(parts) > 2:
         return _below(parts, "", parts[1], parts[2:])
@@ -50,6 +60,8 @@ def place(path: str) -> Place | Elsewhere:
 
 def verb(method: str, where: Place, *, watch: bool) -> str:
     """What is asked for. Raises Failure 405."""
+    if where.subresource == PROXY and method == "HEAD":
+        return "get"
     found = (_ON_OBJECT if where.name else _ON_COLLECTION).get(method)
     if found is None:
         raise failures.method_not_allowed()

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from trainmaster.api.core import NAMESPACES
+from trainmaster.api.core import ENDPOINTS, NAMESPACES, SERVICES
 from trainmaster.api.meta import Json, Object, Resource
 from trainmaster.cluster.apiserver import (
     applying,
@@ -33,6 +33,7 @@ from trainmaster.cluster.apiserver import (
     node_access,
     parts,
     patching,
+    proxying,
     routing,
     traffic,
 )
@@ -68,7 +69,7 @@ from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
 
 log = logger("apiserver")
-Answer = Response | Streaming | connecting.Tunnel
+Answer = Response | Streaming | connecting.Tunnel | proxying.Proxied
 Door = Callable[[Request, Identity], Awaitable[Response]]
 _ISSUER = ((".well-known", "openid-configuration"), ("openid", "v1", "jwks"))
 # Health is for everybody, whoever asks and whatever the roles say: a probe has no token.
@@ -234,7 +235,7 @@ class ApiServer:
                 return self._issuer(request, where.parts)
             return self._metrics() if where.parts == ("metrics",) else self._documents.answer(request, where.parts)
         query = Query(request.query)
-        verb = routing.verb(request.method, where, watch=query.flag("watch"))
+        verb = routing.verb(request.method, where, watch=where.subresource != routing.PROXY and query.flag("watch"))
         self._authorize(who, asking.about_place(where, verb, query))
         kind = self._catalog.find(where.group, where.version, where.plural)
         if kind is None:
@@ -414,6 +415,8 @@ class ApiServer:
                 return await logs.log(pod, call.query, self._node)
             case "exec" | "attach" | "portforward":
                 return await self._connected(call)
+            case "proxy":
+                return self._proxied(call)
             case "token":
                 asked = parts.token_request(call.attachment() if call.request.body.strip() else {})
                 self._nodes.check_token(call.who, place.namespace, place.name, asked)
@@ -429,6 +432,21 @@ class ApiServer:
                 return await self._shielded(self._evict(call))
             case _:
                 return await self._shielded(self._write_part(call))
+
+    def _proxied(self, call: Call) -> Answer:
+        """The way to a pod's, a service's or a node's own HTTP."""
+        place, request = call.place, call.request
+        wanted = proxying.wanted(place.name)
+        if not place.rest and request.method in {"GET", "HEAD"} and not proxying.upgrades(request.headers):
+            return Response(301, {"Location": proxying.with_slash(request)})
+        thing = orjson.loads(self._resources.get(call.kind, place.namespace, wanted.name))
+        backed = None
+        if place.plural == SERVICES.plural:
+            endpoints = self._catalog.find(ENDPOINTS.group, ENDPOINTS.version, ENDPOINTS.plural)
+            assert endpoints is not None
+            found = self._store.get(endpoints.key(place.namespace, wanted.name))
+            backed = orjson.loads(found.value) if found is not None else {}
+        return proxying.way(place, wanted, thing, backed, request, self._reach)
 
     async def _connected(self, call: Call) -> Answer:
         """A way to the pod, if webhooks have nothing against it."""

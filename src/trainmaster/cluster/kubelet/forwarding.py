@@ -8,6 +8,7 @@ reached, too.
 
 import asyncio
 import contextlib
+import ipaddress
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,6 +19,7 @@ from aiohttp import web
 from trainmaster.cluster.kubelet import spdy
 from trainmaster.cluster.kubelet.channels import BASE64_V4, V4, V5, Channels
 from trainmaster.cluster.kubelet.finding import Refused
+from trainmaster.cluster.kubelet.holder import GATEWAY, PREFIX
 from trainmaster.cluster.kubelet.launcher import Launcher
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.records import Failed
@@ -32,6 +34,7 @@ _MOST_WAITING = 32
 _MOST_PORTS = 64
 _MOST_CONNECTIONS = 512
 _CONNECTING = 20.0
+_POD_NETWORK = ipaddress.ip_network(f"{GATEWAY}/{PREFIX}", strict=False)
 
 Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect: TypeAlias = Callable[[int], Awaitable[Connection]]
@@ -58,6 +61,25 @@ async def connected(launcher: Launcher, life: Life, port: int) -> Connection:
         return await asyncio.open_connection(sock=each)
     assert first is not None
     raise first
+
+
+async def dialled(launcher: Launcher, address: str, port: int) -> Connection:
+    """A connection to an address of the pods' network, from the cluster's. Raises Refused, Failed or OSError."""
+    try:
+        inside = ipaddress.ip_address(address) in _POD_NETWORK
+    except ValueError:
+        inside = False
+    if not inside:
+        raise Refused(403, f"{address} is not an address of a pod")
+    made = await launcher.stream()
+    try:
+        async with asyncio.timeout(_CONNECTING):
+            await asyncio.get_running_loop().sock_connect(made, (address, port))
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return await asyncio.open_connection(sock=made)
+    except BaseException:
+        made.close()
+        raise
 
 
 def problem(port: int, error: Exception) -> bytes:

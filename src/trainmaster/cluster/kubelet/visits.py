@@ -3,6 +3,7 @@
 Who may do so was decided by the API server; here is only the node's socket, which nobody else can open.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
@@ -21,7 +22,7 @@ from trainmaster.cluster.kubelet.records import Failed
 from trainmaster.cluster.kubelet.spdy_session import MessageWire, PlainWire, Session
 from trainmaster.cluster.kubelet.spdy_talk import SpdyTalk
 from trainmaster.cluster.kubelet.talk import Asked, Gone, Talk, failed
-from trainmaster.runtime.takeover import upgraded
+from trainmaster.runtime.takeover import pump, upgraded
 
 SPDY = "SPDY/3.1"
 VERSION_HEADER = "X-Stream-Protocol-Version"
@@ -38,6 +39,7 @@ class Visits:
         for method in ("GET", "POST"):
             router.add_route(method, "/exec/{namespace}/{pod}/{container}", self._exec)
             router.add_route(method, "/attach/{namespace}/{pod}/{container}", self._attach)
+            router.add_route(method, "/dial/{address}/{port}", self._dial)
             router.add_route(method, "/portForward/{namespace}/{pod}", self._forward)
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
@@ -104,6 +106,30 @@ class Visits:
         await forwarding.on_spdy(Session(PlainWire(reader, writer)), connect)
         return web.Response()
 
+    async def _dial(self, request: web.Request) -> web.StreamResponse:
+        """A connection to a pod's address as it is: for HTTP through the API server."""
+        address, port = request.match_info["address"], request.match_info["port"]
+        try:
+            reader, writer = await forwarding.dialled(self._launcher, address, forwarding.ports([port])[0])
+        except Refused as refused:
+            return web.Response(status=refused.code, text=str(refused))
+        except (Failed, OSError) as problem:
+            return web.Response(status=503, text=f"dial tcp {address}:{port}: {_short(problem)}")
+        try:
+            theirs, ours = upgraded(request, {"Connection": "Upgrade", "Upgrade": "tcp"})
+            inward = asyncio.create_task(pump(theirs, writer))
+            try:
+                await pump(reader, ours)
+            finally:
+                inward.cancel()
+                await asyncio.wait([inward])
+                ours.close()
+        except ConnectionError:
+            return web.Response()
+        finally:
+            writer.close()
+        return web.Response()
+
     def _found(self, request: web.Request) -> tuple[Life, str]:
         names = request.match_info
         life = pod_of(self._pods, names["namespace"], names["pod"])
@@ -163,6 +189,10 @@ async def _upgraded(request: web.Request, asked: Asked) -> tuple[web.StreamRespo
         writer.close()
         raise
     return web.Response(), talk
+
+
+def _short(problem: Exception) -> str:
+    return "connect: connection refused" if isinstance(problem, ConnectionRefusedError) else str(problem)
 
 
 def negotiated(request: web.Request, known: tuple[str, ...]) -> str:

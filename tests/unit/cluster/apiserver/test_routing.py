@@ -19,6 +19,9 @@ from trainmaster.cluster.apiserver.routing import Elsewhere, Place, Query, place
     pytest.param("/apis/g.org/v1/things/x", Place("g.org", "v1", "things", "", "x"), id="a kind without namespaces"),
     pytest.param("/api/v1/namespaces/ns/roles/system%3Aadmin", Place("", "v1", "roles", "ns", "system:admin"),
                  id="an encoded name"),
+    pytest.param("/api/v1/namespaces/ns/pods/p:80/proxy/a//b%2Fc/",
+                 Place("", "v1", "pods", "ns", "p:80", "proxy", "/a//b%2Fc/"), id="what is passed on stays as it is"),
+    pytest.param("/api/v1/nodes/n/proxy", Place("", "v1", "nodes", "", "n", "proxy"), id="its root"),
     pytest.param("/", Elsewhere(()), id="the root"),
     pytest.param("/apis/", Elsewhere(("apis",)), id="discovery with a slash"),
     pytest.param("/apis/g.org/v1", Elsewhere(("apis", "g.org", "v1")), id="a group and version"),
@@ -33,7 +36,8 @@ def test_places(path: str, expected: Place | Elsewhere) -> None:
     pytest.param("/api/v1/namespaces/ns/pods/..%2F..%2Fsecrets", 404, id="a name with slashes"),
     pytest.param("/api/v1/namespaces/ns/pods/..", 404, id="a name that climbs"),
     pytest.param("/api/v1/namespaces/ns/pods/p%00", 404, id="a name with a zero byte"),
-    pytest.param("/api/v1/namespaces/ns/pods/p/proxy/a/b", 404, id="too many parts"),
+    pytest.param("/api/v1/namespaces/ns/pods/p/log/a/b", 404, id="too many parts"),
+    pytest.param("/api/v1/namespaces/ns/pods/..%2Fp/proxy/a", 404, id="a proxy to a name that climbs"),
     pytest.param("/" + "x" * 5000, 414, id="too long"),
 ])
 def test_paths_that_lead_nowhere(path: str, code: int) -> None:
