@@ -37,7 +37,9 @@ def decide(pod: Object, seen: Observed, now: datetime) -> Plan:
 
 def to_be_ended(pod: Object, seen: Observed, now: datetime) -> bool:
     """Whether the pod as a whole must go, or is done."""
-    if being_deleted(pod) or seen.draining or ended(pod) or failed_to_initialize(pod, seen) or finished(pod, seen):
+    if being_deleted(pod) or seen.draining or seen.evicted or ended(pod):
+        return True
+    if failed_to_initialize(pod, seen) or finished(pod, seen):
         return True
     deadline = active_deadline(pod, seen)
     return deadline is not None and now >= deadline

@@ -12,6 +12,7 @@ from trainmaster.cluster.kubelet.containers import all_containers, hook_of, is_s
 from trainmaster.cluster.kubelet.observed import ContainerSeen, Observed
 
 DEFAULT_GRACE = timedelta(seconds=30)
+EVICTED_GRACE = timedelta(seconds=1)
 LEAST_GRACE = timedelta(seconds=2)
 # A kill that was not followed by an end within this time is repeated on the shim itself.
 STUBBORN = timedelta(seconds=10)
@@ -19,7 +20,7 @@ STUBBORN = timedelta(seconds=10)
 
 def end_pod(pod: Object, seen: Observed, now: datetime, *, remove: bool) -> Plan:
     """End what runs, then the sandbox, at last the object."""
-    grace = grace_of(pod)
+    grace = min(grace_of(pod), EVICTED_GRACE) if seen.evicted else grace_of(pod)
     waiting = _waiting(pod, seen)
     actions: list[Action] = []
     later: datetime | None = None

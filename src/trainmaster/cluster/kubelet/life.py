@@ -66,6 +66,7 @@ class Life:
     blocked: Waiting | None = None
     terminating: dict[str, datetime] = field(default_factory=dict)
     killed: dict[str, datetime] = field(default_factory=dict)
+    evicted: str = ""                                                   # why it must go: it uses more than it may
     stopping: datetime | None = None                                    # since when the pod as a whole is being ended
     health: dict[str, Health] = field(default_factory=dict)             # container -> its last attempt's
     probes: dict[tuple[str, int, str], asyncio.Task[None]] = field(default_factory=dict)
@@ -143,7 +144,7 @@ def observe(life: Life, now: datetime, *, draining: bool) -> Observed:
         for container in all_containers(life.pod)
     }
     return Observed(
-        life.started, life.address, life.last_address, life.blocked, containers, draining, life.stopping
+        life.started, life.address, life.last_address, life.blocked, containers, draining, life.evicted, life.stopping
     )
 
 

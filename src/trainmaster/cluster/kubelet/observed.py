@@ -85,6 +85,7 @@ class Observed:
     waiting: Waiting | None = None          # why no sandbox can be made: volumes that cannot be mounted
     containers: Mapping[str, ContainerSeen] = field(default_factory=dict)   # init containers too; names are unique
     draining: bool = False                  # the node is going down
+    evicted: str = ""                       # why it must go: it uses more than it may
     stopping: datetime | None = None        # since when the pod as a whole is being ended
 
     def of(self, name: str) -> ContainerSeen:

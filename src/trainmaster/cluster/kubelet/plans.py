@@ -19,6 +19,7 @@ from trainmaster.cluster.kubelet.shim import ContainerPlan
 from trainmaster.cluster.kubelet.volumes import Volumes
 
 DOMAIN = "cluster.local"
+SHARED_MEMORY = 64 << 20                  # /dev/shm; who needs more mounts an emptyDir of medium Memory there
 TERMINATION_LOG = "/dev/termination-log"
 TERMINATION_FILE = "termination-log"      # in the attempt's directory
 # The host's own may send names to services that a pod cannot reach (systemd-resolved, mDNS, LDAP).
@@ -34,7 +35,7 @@ def sandbox_plan(pod: Object, places: PodPlaces, address: str, volumes: Volumes)
         "gateway": GATEWAY,
         "bridge": BRIDGE,
         "port": f"v{secrets.token_hex(6)}",
-        "memory": [{"path": str(places.shm), "size": 0}, *volumes.memory],
+        "memory": [{"path": str(places.shm), "size": SHARED_MEMORY}, *volumes.memory],
     }
 
 

@@ -22,6 +22,7 @@ from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.life import Life, begin, observe
 from trainmaster.cluster.kubelet.observed import Observed
+from trainmaster.cluster.kubelet.overuse import is_limited, measure, overuse
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.settings import BadName, NodeSettings, places_of
 from trainmaster.cluster.kubelet.shim import KILL_ALL
@@ -44,6 +45,8 @@ FORCED_GRACE = 1
 # How soon an API that cannot be reached is asked again. Not ever more slowly: when it is back after an hour, what ended
 # meanwhile must be told at once.
 API_RETRY = timedelta(seconds=2)
+# How often the pods with limits of disk space are measured, as the kubelet.
+MEASURED_EVERY = 10.0
 
 
 class Pods:
@@ -80,14 +83,28 @@ class Pods:
         for orphan in list(reap.orphans(self._settings, known)):
             await asyncio.to_thread(remove, orphan)
         self._informer.on_change(self._changed)
+        evicting = asyncio.create_task(self._evict())
         try:
             await self._controller.run()
         finally:
+            evicting.cancel()
             self._following.close()
             for life in self._lives.values():
                 life.cancel()
                 for process in [*life.processes.values(), *([life.sandbox] if life.sandbox else [])]:
                     process.forget()
+
+    async def _evict(self) -> None:
+        """Look at the disk now and then, and end the pods that use more of it than they may."""
+        while True:
+            await self._clock.sleep(MEASURED_EVERY)
+            for life in [one for one in self._lives.values() if one.address and is_limited(one.pod)]:
+                used = await asyncio.to_thread(measure, life.pod, life.places)
+                why = overuse(life.pod, used)
+                if why and not life.evicted and life.stopping is None:
+                    life.evicted = why
+                    self._events.warning(life.pod, "Evicted", why)
+                    life.wake()
 
     async def drain(self) -> None:
         """Stop every pod with its grace and take on no other; returns when all sandboxes are gone."""

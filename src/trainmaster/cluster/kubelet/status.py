@@ -84,6 +84,8 @@ def _phase(pod: Object, seen: Observed, now: datetime) -> tuple[str, str, str]:
     well = all(state.exit is not None and state.exit.code == 0 for state in states)
     if seen.draining and not running and any(state.last is not None for state in everything):
         return ("Succeeded", "", "") if well else ("Failed", *SHUTDOWN)
+    if seen.evicted and not running:
+        return "Failed", "Evicted", seen.evicted
     deadline = active_deadline(pod, seen)
     if deadline is not None and now >= deadline and not running:
         return "Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
@@ -188,6 +190,8 @@ def _conditions(pod: Object, seen: Observed, status: Object, now: datetime) -> l
         "ContainersReady": ready,
         "PodScheduled": {"status": "True"},
     }
+    if seen.evicted:
+        wanted["DisruptionTarget"] = {"status": "True", "reason": "TerminationByKubelet", "message": seen.evicted}
     others = [one for kind, one in before.items() if kind not in wanted]
     return [_condition(kind, facts, before.get(kind), now) for kind, facts in wanted.items()] + others
 

@@ -87,6 +87,12 @@ def test_sidecars_end_last(expected: Plan, world: Observed, now: float) -> None:
     assert expected == end_pod(pod(beside=({}, HOOK)), world, after(now), remove=True)
 
 
+def test_a_pod_that_uses_too_much_gets_a_second() -> None:
+    world = Observed(NOON, "10.88.0.2", containers={"main": running()}, evicted="too much", stopping=NOON)
+
+    assert Plan((Terminate("main", seconds(1)),)) == end_pod(pod(), world, NOON, remove=False)
+
+
 @pytest.mark.parametrize(("expected", "grace"), [
     pytest.param(seconds(30), {}, id="without a word: thirty seconds"),
     pytest.param(seconds(5), {"terminationGracePeriodSeconds": 5}, id="the probe's own grace"),

@@ -12,6 +12,7 @@ from tests.unit.cluster.kubelet.node import SYSTEM_PYTHON, Node, as_an_ordinary_
 from trainmaster.api.core import CLAIMS, CONFIG_MAPS, PODS, SECRETS, STORAGE_CLASSES
 from trainmaster.api.meta import Object
 from trainmaster.cluster.controllers.storage.main import Directories, Storage, local_path
+from trainmaster.cluster.kubelet import pods
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.runtime.clock import RealClock
 from trainmaster.testing.builders import pod as built
@@ -239,6 +240,34 @@ async def test_pods_share_a_claim_and_its_files_outlive_them(node: Node) -> None
         assert place.exists()
         await node.client.delete(CLAIMS, "data", "default")
         await soon(lambda: not place.exists())
+
+
+async def test_a_pod_that_fills_its_disk_harms_itself_alone(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pods, "MEASURED_EVERY", 0.2)
+    await node.stop()
+    await node.start()
+    write = "dd if=/dev/zero of=/{}/x bs=1M count=3 2>&-; exec sleep 1000"
+    volumes = [{"name": "v", "emptyDir": {"sizeLimit": "2Mi"}}]
+    mounts = {"volumeMounts": [{"name": "v", "mountPath": "/cache"}]}
+
+    await create(node, "full", write.format("cache"), mounts, volumes=volumes, restart="Always")
+    await create(node, "modest", write.format("tmp"), mounts, volumes=volumes)
+
+    status = (await node.phase("full", "Failed"))["status"]
+    assert "Evicted" == status["reason"]
+    assert 'Usage of EmptyDir volume "v" exceeds the limit "2Mi". ' == status["message"]
+    assert "Running" == (await node.phase("modest", "Running", "Failed"))["status"]["phase"]
+
+
+async def test_memory_that_containers_share_has_its_limits(node: Node) -> None:
+    await create(node, "a", "df -m /dev/shm /m /big | awk 'NR>1 {print $2}'", {"volumeMounts": [
+        {"name": "m", "mountPath": "/m"}, {"name": "big", "mountPath": "/big"},
+    ]}, volumes=[{"name": "m", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}},
+                 {"name": "big", "emptyDir": {"medium": "Memory", "sizeLimit": "200Mi"}}])
+
+    await node.phase("a", "Succeeded")
+
+    assert (200, "64\n8\n200\n") == await node.log("a")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")

@@ -25,16 +25,24 @@ def pod(*containers: str, init: tuple[str, ...] = (), restart: str = "Never", st
     }
 
 
-def running(number: int = 0, previous: Attempt | None = None) -> ContainerSeen:
-    return ContainerSeen(Attempt(number, NOON, image_id="busybox"), previous)
+def accompanied(**spec: Any) -> Object:
+    made = pod(init=("one", "beside"), **spec)
+    made["spec"]["initContainers"][1]["restartPolicy"] = "Always"
+    return made
+
+
+def running(number: int = 0, previous: Attempt | None = None, **more: Any) -> ContainerSeen:
+    return ContainerSeen(Attempt(number, NOON, image_id="busybox"), previous, **more)
 
 
 def exited(code: int, number: int = 0, level: int = 0, **more: Any) -> ContainerSeen:
     return ContainerSeen(Attempt(number, NOON, Exit(code, NOON + timedelta(seconds=4), **more), level))
 
 
-def seen(draining: bool = False, address: str = "10.88.0.2", **containers: ContainerSeen) -> Observed:
-    return Observed(NOON, address, "10.88.0.2", None, containers, draining)
+def seen(
+    draining: bool = False, address: str = "10.88.0.2", evicted: str = "", **containers: ContainerSeen
+) -> Observed:
+    return Observed(NOON, address, "10.88.0.2", None, containers, draining, evicted)
 
 
 def status(thing: Object, world: Observed) -> Object:
@@ -62,6 +70,17 @@ def status(thing: Object, world: Observed) -> Object:
     pytest.param("Pending", pod(), seen(draining=True), id="not yet begun when the node stops: still to be done"),
     pytest.param("Failed", pod(activeDeadlineSeconds=3), seen(main=exited(143)), id="past its deadline: Failed"),
     pytest.param("Running", pod(activeDeadlineSeconds=3), seen(main=running()), id="but not before it has ended"),
+    pytest.param("Pending", pod(), seen(main=running(beginning=True)), id="its postStart hook is under way: Pending"),
+    pytest.param("Running", accompanied(), seen(one=exited(0), beside=running(), main=exited(0)),
+                 id="done, but a sidecar has not ended: Running"),
+    pytest.param("Succeeded", accompanied(), seen(one=exited(0), beside=exited(137), main=exited(0)),
+                 id="how a sidecar ended does not count"),
+    pytest.param("Pending", accompanied(), seen(one=exited(0), beside=running(started=False)),
+                 id="a sidecar has not started yet: Pending"),
+    pytest.param("Running", accompanied(), seen(one=exited(0), beside=exited(1), main=running()),
+                 id="a sidecar is being restarted: Running"),
+    pytest.param("Running", pod(), seen(evicted="too much", main=running()), id="to be evicted: Running"),
+    pytest.param("Failed", pod(restart="Always"), seen(evicted="too much", main=exited(137)), id="evicted: Failed"),
 ])
 def test_phase(expected: str, thing: Object, world: Observed) -> None:
     assert expected == status(thing, world)["phase"]
@@ -107,11 +126,38 @@ def test_a_restarted_container_shows_its_last_end_and_its_count() -> None:
     pytest.param(("False", "False", "ContainersNotReady"), pod(init=("one",)), seen(one=running()), id="initializing"),
     pytest.param(("True", "False", "PodCompleted"), pod(), seen(main=exited(0)), id="succeeded: completed"),
     pytest.param(("True", "False", "PodFailed"), pod(), seen(main=exited(1)), id="failed"),
+    pytest.param(("True", "False", "ContainersNotReady"), pod(), seen(main=running(ready=False)),
+                 id="its readiness probe has not succeeded"),
+    pytest.param(("True", "False", "ContainersNotReady"), pod(), seen(main=running(started=False)),
+                 id="its startup probe has not"),
+    pytest.param(("True", "True", None), accompanied(), seen(one=exited(0), beside=running(), main=running()),
+                 id="with a sidecar that is ready"),
+    pytest.param(("True", "False", "ContainersNotReady"), accompanied(),
+                 seen(one=exited(0), beside=running(ready=False), main=running()), id="with one that is not"),
+    pytest.param(("False", "False", "ContainersNotReady"), accompanied(),
+                 seen(one=exited(0), beside=running(started=False)), id="a sidecar that has not started"),
+    pytest.param(("True", "False", "ReadinessGatesNotReady"), pod(readinessGates=[{"conditionType": "example.com/x"}]),
+                 seen(main=running()), id="a gate that nobody opened"),
 ])
 def test_conditions(expected: tuple[str, str, str | None], thing: Object, world: Observed) -> None:
     found = {one["type"]: one for one in status(thing, world)["conditions"]}
 
     assert expected == (found["Initialized"]["status"], found["Ready"]["status"], found["Ready"].get("reason"))
+
+
+def test_a_pod_that_is_evicted_says_why() -> None:
+    found = status(pod(), seen(evicted="too much", main=exited(137)))
+
+    assert ("Failed", "Evicted", "too much") == (found["phase"], found["reason"], found["message"])
+    assert ["TerminationByKubelet"] == [one["reason"] for one in found["conditions"] if one["type"] == "DisruptionTarget"]
+
+
+def test_an_open_gate_lets_the_pod_be_ready() -> None:
+    opened = {"conditions": [{"type": "example.com/x", "status": "True"}]}
+    thing = pod(readinessGates=[{"conditionType": "example.com/x"}], status=opened)
+
+    assert ["True"] == [one["status"] for one in status(thing, seen(main=running()))["conditions"]
+                        if one["type"] == "Ready"]
 
 
 def test_a_condition_keeps_its_time_while_it_stays_true() -> None:
