@@ -31,9 +31,9 @@ def is_limited(pod: Object) -> bool:
 
 def overuse(pod: Object, used: Usage) -> str:
     """Why the pod must go; "" if it may stay. (The sentences end in a blank, as the kubelet's do.)"""
-    for name, limit in _limited_volumes(pod):
-        if used.volumes.get(name, 0) > quantity.parse(limit):
-            return f'Usage of EmptyDir volume "{name}" exceeds the limit "{limit}". '
+    for name, most in _limited_volumes(pod):
+        if used.volumes.get(name, 0) > quantity.parse(most):
+            return f'Usage of EmptyDir volume "{name}" exceeds the limit "{most}". '
     limits = [_limit(container) for container in main_containers(pod)]
     if limits and all(limit is not None for limit in limits):
         total = sum((quantity.parse(limit) for limit in limits if limit is not None), Fraction(0))
