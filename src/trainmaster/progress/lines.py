@@ -29,7 +29,7 @@ _METRIC = re.compile(
     r"(?P<name>(?:[A-Za-z_][\w./-]*[-_./]|(?:train(?:ing)?|test|val(?:id(?:ation)?)?|eval|\w+'s) )?"
     r"(?:loss|logloss|mlogloss|accuracy|acc|auc|error|merror|mae|mse|rmse|f1|perplexity|ppl|lr|learning_rate|"
     r"grad_norm|reward|top1|top5))['\"]?\s*(?:[:=]|\bis\b)?\s*"
-    rf"(?P<value>{_NUMBER})(?![\w/])", re.IGNORECASE)
+    rf"(?P<value>{_NUMBER})(?![\w/.]|\s*(?:->|→))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

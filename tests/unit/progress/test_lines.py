@@ -43,6 +43,7 @@ NOTHING = Heard()
     pytest.param(NOTHING, "epoch 2 | train loss 0.5 | val acc 0.6",
                  Report(metrics={"train-loss": 0.5, "val-acc": 0.6}), id="pairs with a word before them"),
     pytest.param(NOTHING, "loss=nan acc 0.5", Report(metrics={"acc": 0.5}), id="what is no number cannot be drawn"),
+    pytest.param(NOTHING, "done: 190 steps, loss 0.5063 -> 0.0246", Report(), id="a summary is not a point of a curve"),
     pytest.param(NOTHING, "error: no such file 3", Report(), id="an error is not an error rate"),
     pytest.param(NOTHING, "exit code 3; loss of 3 workers", Report(), id="the loss of workers is another loss"),
     pytest.param(NOTHING, "GPU 0/4 of 10.88.0.1 on 10/12", Report(), id="other fractions mean nothing"),

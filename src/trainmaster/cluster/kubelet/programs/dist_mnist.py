@@ -88,7 +88,7 @@ def train(options, target, cluster, role, index, trainers) -> int:
             pick = rng.integers(0, len(images), options.batch_size)
             value, now, _ = session.run([loss, step, apply], {x: images[pick], y: labels[pick]})
             if len(losses) % every == 0:
-                print(f"{role} {index} step {now} loss {value:.4f}", flush=True)
+                print(f"{role} {index} step {now}/{options.train_steps} loss {value:.4f}", flush=True)
             losses.append(float(value))
             if me == 0 and not session.should_stop():
                 score = session.run_step_fn(
