@@ -49,8 +49,11 @@ bench: $(VENV)/.dev ## benchmarks: a peer beside us, ratios out
 	$(BIN)/python benchmarks/operator/standing.py
 	$(BIN)/python benchmarks/scheduler/decide.py
 
-docs: $(VENV)/.dev ## the manual
-	@echo "The manual is README.md and docs/; it needs no build yet."
+docs: $(VENV)/.dev ## write the reference from the code, and check the manual
+	PYTHONPATH=. $(BIN)/python tools/operator_page.py
+	PYTHONPATH=. $(BIN)/python tools/reference.py
+	$(PYTEST) -q tests/docs
+	@echo "The manual begins at docs/README.md."
 
 lock: $(VENV)/.dev ## pin dependencies anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

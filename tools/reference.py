@@ -1,0 +1,224 @@
+"""Writes the reference of the manual from the code that it describes: commands, kinds, reasons, metrics, settings.
+
+    python tools/reference.py          rewrites docs/reference; a test fails where somebody forgot
+
+Everything in docs/reference is ours; no page there is written by people.
+"""
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+from tools.reasons import meanings
+
+from trainmaster.api.kubeflow_v1 import KINDS, JobKind
+from trainmaster.api.meta import Object
+from trainmaster.api.schema import definitions
+from trainmaster.cli.main import COMMANDS, cli
+from trainmaster.operator import metrics
+from trainmaster.operator.preview import preview
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+MADE = "<!-- Written by tools/reference.py; change what it describes, then run `make docs`. -->\n\n"
+
+SETTINGS = Path(__file__).with_name("settings.yaml")
+
+
+def pages() -> dict[str, str]:
+    """All pages by their path below the folder."""
+    made = {"commands.md": commands(), "reasons.md": reasons(), "metrics.md": metric_page(), "settings.md": settings()}
+    for kind in KINDS:
+        made[f"kinds/{kind.singular}.md"] = kind_page(kind)
+    made["README.md"] = index()
+    return {path: MADE + text.rstrip() + "\n" for path, text in made.items()}
+
+
+def index() -> str:
+    kinds = ", ".join(f"[{kind.kind}](kinds/{kind.singular}.md)" for kind in KINDS)
+    return f"""# Reference
+
+| page | has |
+|---|---|
+| [commands](commands.md) | every command with its options and an example |
+| {kinds} | every field of each kind of job, what its replicas are told, when it has succeeded |
+| [reasons](reasons.md) | every reason that a job, a pod or a group can have, and what to do |
+| [metrics](metrics.md) | every metric of the operator |
+| [settings](settings.md) | variables, files, labels and annotations |
+| [the operator](../operator.md) | its flags and rights |
+"""
+
+
+def commands() -> str:
+    codes = "Exit codes of all: 0 done, 1 it failed, 2 bad input, 3 no cluster, 130 interrupted."
+    parts = ["# Commands", "", codes, ""]
+    root = click.Context(cli, info_name="trainmaster")
+    parts += [f"- [{name}](#trainmaster-{name}): {sentence}" for name, (_, sentence) in COMMANDS.items()]
+    for name in COMMANDS:
+        found = cli.get_command(root, name)
+        assert found is not None
+        parts += ["", *_command(found, click.Context(found, info_name=name, parent=root), f"trainmaster {name}")]
+    return "\n".join(parts)
+
+
+def _command(found: click.Command, ctx: click.Context, called: str) -> Iterator[str]:
+    yield f"## {called}"
+    yield ""
+    yield _prose(found.help or "")
+    yield ""
+    yield f"```\n{called} {' '.join(found.collect_usage_pieces(ctx))}\n```"
+    example = (found.epilog or "").removeprefix("Example: ")
+    if example:
+        yield f"\nExample: `{example}`"
+    rows = [_option(each, ctx) for each in found.get_params(ctx)
+            if isinstance(each, click.Option) and each.name != "help"]
+    if rows:
+        yield "\n| option | meaning |\n|---|---|"
+        yield from rows
+    if isinstance(found, click.Group):
+        for name in found.list_commands(ctx):
+            inner = found.get_command(ctx, name)
+            assert inner is not None
+            yield ""
+            below = click.Context(inner, info_name=name, parent=ctx)
+            yield "\n".join(_command(inner, below, f"{called} {name}")).replace("## ", "### ", 1)
+
+
+def _option(option: click.Option, ctx: click.Context) -> str:
+    record = option.get_help_record(ctx)
+    names, meaning = record or ("", "")
+    return f"| `{_cell(names)}` | {_cell(meaning)} |"
+
+
+def _prose(text: str) -> str:
+    """Help as Markdown: what must keep its lines is a block of code."""
+    parts = []
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith("\b"):
+            parts.append("```\n" + paragraph.removeprefix("\b").strip("\n") + "\n```")
+        else:
+            parts.append(" ".join(paragraph.split()))
+    return "\n\n".join(parts)
+
+
+def reasons() -> str:
+    rows = [f"| `{name.replace('{}', '…')}` | {each.on} | {_cell(each.means)} | {_cell(each.do)} |"
+            for name, each in sorted(meanings().items(), key=lambda pair: pair[0].replace("{}", "~"))]
+    about = ("The one word beside a condition, an event or a waiting container. `…` stands for the kind, as in "
+             "`TFJobRunning`, or for what was made, as in `SuccessfulCreatePod`. `trainmaster describe JOB` and "
+             "`trainmaster events JOB` show them; `trainmaster explain JOB` says them in sentences.")
+    return "\n".join(["# Reasons", "", about, "", "| reason | of | means | what to do |", "|---|---|---|---|", *rows])
+
+
+def metric_page() -> str:
+    rows = [f"| `{name}` | {sort.__name__.lower()} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |"
+            for name, sort, labels, meaning in metrics.TABLE]
+    about = "Of the operator, at `/metrics` of `--metrics-bind-address` (see [the operator](../operator.md))."
+    return "\n".join(["# Metrics", "", about, "", "| metric | type | labels | counts |", "|---|---|---|---|", *rows])
+
+
+def settings() -> str:
+    written = yaml.safe_load(SETTINGS.read_text())
+    parts = ["# Settings", "", "## Variables", "", "| variable | meaning |", "|---|---|"]
+    parts += [f"| `{name}` | {meaning} |" for name, meaning in written["variables"].items()]
+    parts += ["", "## Files of the home", "", "| file | holds |", "|---|---|"]
+    parts += [f"| `{name}` | {meaning} |" for name, meaning in written["files"].items()]
+    parts += ["", "## Labels and annotations", "", "| name | is | means |", "|---|---|---|"]
+    parts += [f"| `{name}` | {each['is']} | {each['means']} |" for name, each in written["names"].items()]
+    return "\n".join(parts)
+
+
+def kind_page(kind: JobKind) -> str:
+    definition = next(each for each in definitions() if each["spec"]["names"]["kind"] == kind.kind)
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    job = example(kind)
+    deciding = ", else ".join(kind.deciding)
+    facts = [
+        ("apiVersion, kind", f"`{kind.resource.api_version}`, `{kind.kind}`"),
+        ("roles", ", ".join(f"`{role}`" for role in kind.roles)),
+        ("must have", ", ".join([*(f"`{role}`" for role in kind.needed), *(f"`{each}`" for each in kind.required)])
+         or "at least one role"),
+        ("exactly one replica", ", ".join(f"`{role}`" for role in kind.single) or "of none"),
+        ("the container that trains is called", f"`{kind.container}`"),
+        ("port", f"`{kind.port_name}`, {kind.port}"),
+        ("restartPolicy, if none is given", f"`{kind.restart.value}`"),
+        ("it has succeeded when it has", f"`{deciding}`"),
+        ("`kubectl scale` changes", f"`{kind.scaled}`" if kind.scaled else "nothing; use `trainmaster scale`"),
+    ]
+    parts = [f"# {kind.kind}", "", (kind.spec.__doc__ or "").strip(), "", "| | |", "|---|---|",
+             *(f"| {name} | {value} |" for name, value in facts), "", "## A small one", "", "```yaml",
+             yaml.safe_dump(job, sort_keys=False).rstrip(), "```", "", "## What its replicas are told", "",
+             "Environment of the first worker of the job above:", "", "| variable | value |", "|---|---|",
+             *(f"| `{name}` | {_cell(f'`{value}`' if value else '')} |" for name, value in _told(job, kind)),
+             "", "## Fields of the spec", "", "| field | type | meaning |", "|---|---|---|",
+             *_fields(schema["spec"], "spec"), "", "## Fields of the status", "", "| field | type | meaning |",
+             "|---|---|---|", *_fields(schema["status"], "status")]
+    return "\n".join(parts)
+
+
+def example(kind: JobKind) -> Object:
+    """The smallest job with two workers."""
+    def role(replicas: int) -> Object:
+        container = {"name": kind.container, "image": "example/image", "command": ["python", "train.py"]}
+        return {"replicas": replicas, "template": {"spec": {"containers": [container]}}}
+
+    roles = {name: role(1) for name in (*kind.needed, *kind.deciding[:1]) if name != "Worker"}
+    more: Object = {}
+    if "jobMode" in kind.required:
+        more, roles["Server"] = {"jobMode": "MXTrain"}, role(1)
+    roles["Worker"] = role(2)
+    return {"apiVersion": kind.resource.api_version, "kind": kind.kind, "metadata": {"name": "example"},
+            "spec": {**more, kind.replica_field: roles}}
+
+
+def _told(job: Object, kind: JobKind) -> Iterator[tuple[str, str]]:
+    placed = {**job, "metadata": {**job["metadata"], "namespace": "default", "uid": "0"}}
+    pods = [each for each in preview(placed, datetime(2026, 1, 1, tzinfo=UTC)) if each["kind"] == "Pod"]
+    worker = next(each for each in pods if each["metadata"]["name"] == "example-worker-0")
+    container = next(each for each in worker["spec"]["containers"] if each["name"] == kind.container)
+    for each in container.get("env") or ():
+        yield each["name"], str(each.get("value", ""))
+
+
+def _fields(schema: Any, path: str) -> Iterator[str]:
+    for name, inner in (schema.get("properties") or {}).items():
+        here = f"{path}.{name}"
+        yield f"| `{here}` | {_type(inner)} | {_cell(inner.get('description', ''))} |"
+        if name == "template":
+            continue      # a pod template, as Kubernetes has it
+        yield from _fields(inner, here)
+        if isinstance(inner.get("additionalProperties"), dict):
+            yield from _fields(inner["additionalProperties"], f"{here}.NAME")
+        if isinstance(inner.get("items"), dict):
+            yield from _fields(inner["items"], f"{here}[]")
+
+
+def _type(schema: Any) -> str:
+    found = str(schema.get("type", "any"))
+    if found == "array":
+        return f"list of {_type(schema.get('items') or {})}"
+    if found == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"map to {_type(schema['additionalProperties'])}"
+    return f"{found} ({schema['format']})" if schema.get("format") and found == "string" else found
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def write() -> None:
+    for path, text in pages().items():
+        target = FOLDER / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    for stale in FOLDER.rglob("*.md"):
+        if str(stale.relative_to(FOLDER)) not in pages():
+            stale.unlink()
+
+
+if __name__ == "__main__":
+    write()
+    sys.exit(0)
