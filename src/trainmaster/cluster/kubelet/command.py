@@ -42,6 +42,7 @@ class Footing(TypedDict):
     privileged: bool
     rootless: bool           # a single user is mapped: there is nobody else to become
     limits: LimitPlan
+    host_network: bool       # the container shares the host's network
 
 
 def launch(

@@ -20,7 +20,7 @@ from trainmaster.cluster.kubelet.command import Footing, launch
 from trainmaster.cluster.kubelet.confinement import Confinement
 from trainmaster.cluster.kubelet.forks import become_quiet
 from trainmaster.cluster.kubelet.records import Failed, Step
-from trainmaster.cluster.kubelet.sandbox import POD_NAMESPACES
+from trainmaster.cluster.kubelet.sandbox import pod_namespaces
 
 _PARTING_SECONDS = 2.0      # between the hang-up and the kill
 
@@ -39,7 +39,7 @@ def enter(plan: ExecPlan, shim: int, streams: tuple[int, int, int] | None, repor
         with Step("open the container's control groups"):
             confinement = Confinement(plan["footing"]["limits"])
         with Step("join the container's namespaces"):
-            linux.setns(shim, POD_NAMESPACES)
+            linux.setns(shim, pod_namespaces(plan["footing"]["host_network"]))
         with Step("start the command"):
             child, terminal = launch(plan["argv"], plan["footing"], streams, confinement)
     except Failed as failed:

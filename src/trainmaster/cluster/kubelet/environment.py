@@ -5,6 +5,7 @@ tested without a server.
 """
 
 import base64
+import platform
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -107,8 +108,16 @@ def user_of(pod: Object, container: Object, image: Image) -> int:
     return int(security_of(pod, container).get("runAsUser", image.user) or 0)
 
 
+def shares_network(pod: Object) -> bool:
+    """Whether a pod is in the host's network instead of one of its own."""
+    return bool(pod["spec"].get("hostNetwork"))
+
+
 def hostname(pod: Object) -> str:
-    """The pod's host name: its own wish, else its name, cut to what a host name may be long."""
+    """The pod's host name: its own wish, else its name, cut to what a host name may be long; in the host's network the
+    host's."""
+    if shares_network(pod):
+        return platform.node()
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63].rstrip("-.")
 
 

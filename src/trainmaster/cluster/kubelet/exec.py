@@ -81,13 +81,14 @@ async def start_in(
 
     `together`: both of its output streams in one.
     """
-    plan = {"argv": list(argv), "footing": await footing_of(attempt)}
+    footing = await footing_of(attempt)
+    plan, shared = {"argv": list(argv), "footing": footing}, footing["host_network"]
     if tty:
-        report, answer = await launcher.conversation({"do": "exec"}, plan, (shim,))
+        report, answer = await launcher.conversation({"do": "exec"}, plan, (shim,), host_network=shared)
         return Running(report, answer.fds[0], answer.fds[0], -1, terminal=True)
     theirs, ours = _pipes(stdin=stdin, together=together)
     try:
-        report, _ = await launcher.conversation({"do": "exec"}, plan, (shim, *theirs))
+        report, _ = await launcher.conversation({"do": "exec"}, plan, (shim, *theirs), host_network=shared)
     except BaseException:
         for fd in ours:
             if fd >= 0:

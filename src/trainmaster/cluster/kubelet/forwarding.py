@@ -18,6 +18,7 @@ from aiohttp import web
 
 from trainmaster.cluster.kubelet import spdy
 from trainmaster.cluster.kubelet.channels import BASE64_V4, V4, V5, Channels
+from trainmaster.cluster.kubelet.environment import shares_network
 from trainmaster.cluster.kubelet.finding import Refused
 from trainmaster.cluster.kubelet.holder import GATEWAY, PREFIX
 from trainmaster.cluster.kubelet.launcher import Launcher
@@ -44,7 +45,7 @@ async def connected(launcher: Launcher, life: Life, port: int) -> Connection:
     """A connection to a port of a pod, from within. Raises Failed or OSError."""
     if life.sandbox is None or life.sandbox.ended:
         raise Failed("connect to the pod", 0, "it is not running")
-    fourth, sixth = await launcher.pod_sockets(life.sandbox.pidfd)
+    fourth, sixth = await launcher.pod_sockets(life.sandbox.pidfd, host_network=shares_network(life.pod))
     first: OSError | None = None
     for each, host in ((fourth, "127.0.0.1"), (sixth, "::1")):
         each.setblocking(False)

@@ -30,7 +30,7 @@ _PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[3])
 from trainmaster.cluster.kubelet.spawner import main
-main(int(sys.argv[1]), sys.argv[2])
+main(int(sys.argv[1]), sys.argv[2], host_network=sys.argv[4] == "host")
 """
 _SOURCE = Path(__file__).resolve().parents[3]
 # A sandbox takes 10 ms; a hostPath on a network file system that hangs is the only reason to come near this.
@@ -87,8 +87,10 @@ class Answer:
 class Launcher:
     """One helper process, started when it is first needed and again if it was lost."""
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, *, host_network: bool = False) -> None:
         self._run = run
+        self._host_network = host_network
+        self._beside: Launcher | None = None       # a second helper, for pods in the host's network
         self._control: socket.socket | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._starting = asyncio.Lock()
@@ -102,6 +104,7 @@ class Launcher:
             with theirs:
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable, "-I", "-S", "-c", _PROGRAM, str(theirs.fileno()), str(self._run), str(_SOURCE),
+                    "host" if self._host_network else "own",
                     pass_fds=(theirs.fileno(),), stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
                     env=_environment(os.environ),
                 )
@@ -118,10 +121,10 @@ class Launcher:
             self._control = ours
 
     async def sandbox(self, plan: SandboxPlan) -> Answer:
-        return await self._ask({"do": "sandbox"}, plan, ())
+        return await self._where(plan["host_network"])._ask({"do": "sandbox"}, plan, ())
 
     async def container(self, plan: ContainerPlan, pause: int) -> Answer:
-        return await self._ask({"do": "container"}, plan, (pause,))
+        return await self._where(plan["root"]["host_network"])._ask({"do": "container"}, plan, (pause,))
 
     async def open_socket(
         self, family: int, kind: int, protocol: int = 0, bind: tuple[str, int] | None = None
@@ -134,18 +137,20 @@ class Launcher:
             raise OSError(failed.number, failed.text) from failed
         return socket.socket(fileno=answer.fds[0])
 
-    async def pod_sockets(self, pause: int) -> tuple[socket.socket, socket.socket]:
+    async def pod_sockets(self, pause: int, *, host_network: bool = False) -> tuple[socket.socket, socket.socket]:
         """TCP sockets of both families in the network of the pod with this pause process. Raises Failed."""
+        if host_network:                   # which is the one we are in ourselves
+            return socket.socket(socket.AF_INET), socket.socket(socket.AF_INET6)
         answer = await self._ask({"do": "pod sockets"}, None, (pause,))
         fourth, sixth = (socket.socket(fileno=fd) for fd in answer.fds)
         return fourth, sixth
 
     async def conversation(
-        self, head: dict[str, Any], plan: object, fds: Sequence[int]
+        self, head: dict[str, Any], plan: object, fds: Sequence[int], *, host_network: bool = False
     ) -> tuple[socket.socket, Answer]:
         """Ask for something that has more to say after its first answer: the socket on which it does."""
         what = f"ask the helper for a {head['do']}"
-        ours = await self._asked(head, plan, fds)
+        ours = await self._where(host_network)._asked(head, plan, fds)
         try:
             answer = await received(ours, 1, what)
             if "step" in answer.message:
@@ -163,11 +168,23 @@ class Launcher:
 
     async def close(self) -> None:
         """End the helper; what it started goes on."""
+        if self._beside is not None:
+            await self._beside.close()
+            self._beside = None
         if self._control is not None:
             self._control.close()
             self._control = None
         if self._process is not None:
             await self._process.wait()
+
+    def _where(self, host_network: bool) -> "Launcher":
+        """The helper for a pod. An ordinary user who has left the host's network can never come back, so who starts
+        pods there must never have left: another helper, started when the first such pod is."""
+        if not host_network:
+            return self
+        if self._beside is None:
+            self._beside = Launcher(self._run, host_network=True)
+        return self._beside
 
     async def _ask(self, head: dict[str, Any], plan: object, fds: Sequence[int]) -> Answer:
         with await self._asked(head, plan, fds) as ours:

@@ -10,6 +10,7 @@ from trainmaster.api.core import PODS, SERVICES
 from trainmaster.cluster.kubelet import cgroups, holder, register
 from trainmaster.cluster.kubelet.capability import explain, gather
 from trainmaster.cluster.kubelet.checks import Checks
+from trainmaster.cluster.kubelet.environment import shares_network
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.following import Following
 from trainmaster.cluster.kubelet.hooks import Hooks
@@ -77,7 +78,8 @@ async def _serve(
     if groups.missing:
         log.warning("limits are kept without the kernel's help: memory is watched", cause=groups.missing)
     supplies = Supplies(
-        client, clock, register.offered(settings), lambda pod: service_links(pod, services.copy.all())
+        client, clock, register.offered(settings), lambda pod: service_links(
+            pod, services.copy.all(), settings.api if shares_network(pod) else None)
     )
     starter = Starter(
         settings, supplies, images, clock, events, node.launcher, rootless=node.rootless,

@@ -9,7 +9,7 @@ from pathlib import Path
 from trainmaster.api.meta import Object, namespace_of
 from trainmaster.cluster.kubelet import linux
 from trainmaster.cluster.kubelet.confinement import LimitPlan
-from trainmaster.cluster.kubelet.environment import ConfigError, hostname, security_of, user_of
+from trainmaster.cluster.kubelet.environment import ConfigError, hostname, security_of, shares_network, user_of
 from trainmaster.cluster.kubelet.holder import BRIDGE, GATEWAY, PREFIX
 from trainmaster.cluster.kubelet.images import Image
 from trainmaster.cluster.kubelet.rootfs import Bind
@@ -35,6 +35,7 @@ def sandbox_plan(pod: Object, places: PodPlaces, address: str, volumes: Volumes)
         "gateway": GATEWAY,
         "bridge": BRIDGE,
         "port": f"v{secrets.token_hex(6)}",
+        "host_network": shares_network(pod),
         "memory": [{"path": str(places.shm), "size": SHARED_MEMORY}, *volumes.memory],
     }
 
@@ -42,7 +43,7 @@ def sandbox_plan(pod: Object, places: PodPlaces, address: str, volumes: Volumes)
 def container_plan(
     pod: Object, container: Object, image: Image, places: PodPlaces, *, attempt: int, level: int, address: str,
     rootless: bool, argv: Sequence[str], environment: Mapping[str, str], binds: Sequence[Bind],
-    hidden: Sequence[Path], limits: LimitPlan, log_limits: tuple[int, int],
+    hidden: Sequence[Path], limits: LimitPlan, log_limits: tuple[int, int], resolver: str = "",
 ) -> ContainerPlan:
     directory = places.attempt(container["name"], attempt)
     security = security_of(pod, container)
@@ -59,9 +60,10 @@ def container_plan(
         "log_files": log_limits[1],
         "root": {
             "rootless": rootless,
+            "host_network": shares_network(pod),
             "scratch": str(directory / "root"),
             "etc": {
-                "hosts": hosts_file(pod, address), "resolv.conf": resolver_file(pod),
+                "hosts": hosts_file(pod, address), "resolv.conf": resolver_file(pod, resolver),
                 "hostname": hostname(pod) + "\n", "nsswitch.conf": NAME_SERVICES,
             },
             "image": str(image.root or ""),
@@ -110,6 +112,7 @@ def capabilities(wanted: Object, *, privileged: bool) -> list[int]:
 
 def hosts_file(pod: Object, address: str) -> str:
     """The pod's /etc/hosts: itself, and the aliases it asks for."""
+    address = "127.0.1.1" if shares_network(pod) else address      # the node's address is one of another network
     own, subdomain = hostname(pod), pod["spec"].get("subdomain")
     names = f"{own}.{subdomain}.{namespace_of(pod)}.svc.{DOMAIN}\t{own}" if subdomain else own
     lines = [
@@ -123,15 +126,24 @@ def hosts_file(pod: Object, address: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def resolver_file(pod: Object) -> str:
-    """The pod's /etc/resolv.conf."""
+def resolver_file(pod: Object, ours: str = "") -> str:
+    """The pod's /etc/resolv.conf, given the machine's own.
+
+    Who shares the host's network uses the machine's resolvers, whatever the policy: ours cannot be reached from there.
+    Who has a network of its own and wants the machine's (`Default`) asks them through ours: they may be on loopback.
+    """
     more = pod["spec"].get("dnsConfig") or {}
-    servers, search, options = list(more.get("nameservers") or ()), list(more.get("searches") or ()), {"ndots": "5"}
-    if pod["spec"].get("dnsPolicy") == "None":
-        options = {}
-    else:
-        servers = [GATEWAY, *servers]
-        search = [f"{namespace_of(pod)}.svc.{DOMAIN}", f"svc.{DOMAIN}", DOMAIN, *search]
+    policy, shared = pod["spec"].get("dnsPolicy") or "ClusterFirst", shares_network(pod)
+    servers, search, options = list(more.get("nameservers") or ()), list(more.get("searches") or ()), {}
+    known = [line.split() for line in ours.splitlines() if line.strip()]
+    if policy != "None":
+        servers = [*([line[1] for line in known if line[0] == "nameserver" and len(line) > 1] if shared else [GATEWAY]),
+                   *servers]
+        if policy == "Default" or (shared and policy == "ClusterFirst"):
+            search = [*(name for line in known if line[0] == "search" for name in line[1:]), *search]
+        else:
+            search = [f"{namespace_of(pod)}.svc.{DOMAIN}", f"svc.{DOMAIN}", DOMAIN, *search]
+            options = {"ndots": "5"}
     options.update({str(one["name"]): str(one.get("value") or "") for one in more.get("options") or ()})
     shown = [f"{name}:{value}" if value else name for name, value in options.items()]
     lines = [*(f"nameserver {server}" for server in servers[:3])]

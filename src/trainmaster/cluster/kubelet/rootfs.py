@@ -40,6 +40,7 @@ SECRET_FILES = {
 }
 
 _PLAIN = linux.MS_NOSUID | linux.MS_NODEV
+_SYSTEM_ATTRIBUTES = linux.ATTR_RDONLY | linux.ATTR_NOSUID | linux.ATTR_NODEV | linux.ATTR_NOEXEC
 
 
 class Bind(TypedDict):
@@ -54,6 +55,7 @@ class RootPlan(TypedDict):
     """What the agent asks for."""
 
     rootless: bool
+    host_network: bool        # the container shares the host's network
     scratch: str              # an own directory of the attempt: layers and homes
     image: str                # a directory that takes the place of the host's files; empty for those
     etc: dict[str, str]       # name below /etc -> text: hosts, resolv.conf, hostname
@@ -78,6 +80,8 @@ def build(plan: RootPlan) -> None:
         devices = {name: linux.clone_tree(f"/dev/{name}", attributes) for name in DEVICES}
         homes = {path: linux.clone_tree(_own_home(scratch, number), linux.ATTR_NODEV | linux.ATTR_NOSUID)
                  for number, path in enumerate(plan["homes"])}
+        # A /sys of one's own shows one's own network, so whoever is an ordinary user in the host's gets the host's.
+        system = linux.clone_tree("/sys", _SYSTEM_ATTRIBUTES) if plan["rootless"] and plan["host_network"] else -1
         shared = linux.clone_tree(plan["shm"], linux.ATTR_NODEV | linux.ATTR_NOSUID)
         binds = [(bind, linux.clone_tree(bind["source"], _attributes(bind)), os.path.isdir(bind["source"]))
                  for bind in plan["binds"]]
@@ -93,7 +97,11 @@ def build(plan: RootPlan) -> None:
     # Before the old root goes: in a user namespace the kernel allows a new /proc or /sys only to whoever sees one.
     with Step("mount /proc and /sys"):
         linux.mount("proc", _directory("/proc"), "proc", _PLAIN | linux.MS_NOEXEC)
-        linux.mount("sysfs", _directory("/sys"), "sysfs", _PLAIN | linux.MS_NOEXEC | linux.MS_RDONLY)
+        if system >= 0:
+            linux.attach(system, _directory("/sys"))
+            os.close(system)
+        else:
+            linux.mount("sysfs", _directory("/sys"), "sysfs", _PLAIN | linux.MS_NOEXEC | linux.MS_RDONLY)
     with Step("let go of the host's root"):
         linux.unmount(".", linux.MNT_DETACH)
         os.chdir("/")

@@ -38,6 +38,7 @@ class SandboxPlan(TypedDict):
     gateway: str
     bridge: str
     port: str                # name of the bridge's end of the pod's link
+    host_network: bool       # none of these: the pod shares the host's network
     memory: list[MemoryVolume]
 
 
@@ -50,7 +51,28 @@ def make(plan: SandboxPlan, proc: int, report: socket.socket) -> None:
         report.send(json.dumps(failed.as_message()).encode())
 
 
+def pod_namespaces(host_network: bool) -> int:
+    """What to make for a pod, and to join in order to enter it."""
+    return POD_NAMESPACES & ~linux.CLONE_NEWNET if host_network else POD_NAMESPACES
+
+
 def _prepare(plan: SandboxPlan) -> None:
+    if plan["host_network"]:
+        with Step("make the pod's namespaces"):
+            linux.unshare(pod_namespaces(host_network=True))
+    else:
+        _connect(plan)
+    with Step("set the pod's host name"):
+        linux.set_hostname(plan["hostname"])
+    with Step("mount the pod's volumes in memory"):
+        linux.propagation(linux.MS_PRIVATE)
+        for volume in plan["memory"]:
+            size = f",size={volume['size']}" if volume["size"] else ""
+            linux.mount("tmpfs", volume["path"], "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777" + size)
+
+
+def _connect(plan: SandboxPlan) -> None:
+    """Leave the cluster's namespaces for the pod's own, joined to it by a link."""
     # These two stay in the cluster's network, where the bridge is, when we leave it below.
     cluster, news = Netlink(), Netlink(news=True)
     with Step("find the bridge"):
@@ -71,13 +93,6 @@ def _prepare(plan: SandboxPlan) -> None:
         pod.raise_link(index)
         pod.add_default_route(index, plan["gateway"])
     pod.close()
-    with Step("set the pod's host name"):
-        linux.set_hostname(plan["hostname"])
-    with Step("mount the pod's volumes in memory"):
-        linux.propagation(linux.MS_PRIVATE)
-        for volume in plan["memory"]:
-            size = f",size={volume['size']}" if volume["size"] else ""
-            linux.mount("tmpfs", volume["path"], "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777" + size)
     with Step("wait for the pod's link"):
         wait_until_forwarding(plan["port"], cluster, news)
     cluster.close()

@@ -28,7 +28,7 @@ from trainmaster.cluster.kubelet.doorway import Doorway
 from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only
 from trainmaster.cluster.kubelet.output import STDERR, STDOUT, Log
 from trainmaster.cluster.kubelet.records import Failed, Step
-from trainmaster.cluster.kubelet.sandbox import POD_NAMESPACES
+from trainmaster.cluster.kubelet.sandbox import pod_namespaces
 
 # Asks the shim to kill everything in the container and to report it. A SIGKILL for the shim itself would do the first
 # but lose the second. (glibc keeps the lowest real-time signals for itself.)
@@ -76,7 +76,7 @@ def start(plan: ContainerPlan, pause: int, proc: int, report: socket.socket) -> 
     signal.pthread_sigmask(signal.SIG_SETMASK, _AWAITED)
     try:
         with Step("join the pod's namespaces"):
-            linux.setns(pause, POD_NAMESPACES)
+            linux.setns(pause, pod_namespaces(plan["root"]["host_network"]))
         # A process that joined a PID namespace is not in it, its child is; and only from within can one be nested.
         fork_into(lambda: _nest(plan, proc, report), "tm-shim")
     except Failed as failed:
@@ -140,7 +140,7 @@ def _footing(plan: ContainerPlan) -> Footing:
         "environment": plan["environment"], "directory": plan["directory"], "user": plan["user"],
         "group": plan["group"], "groups": plan["groups"], "capabilities": plan["capabilities"],
         "new_privileges": plan["new_privileges"], "privileged": plan["root"]["privileged"],
-        "rootless": plan["root"]["rootless"], "limits": plan["limits"],
+        "rootless": plan["root"]["rootless"], "limits": plan["limits"], "host_network": plan["root"]["host_network"],
     }
 
 

@@ -25,13 +25,13 @@ from trainmaster.cluster.kubelet.records import Failed, Step
 _DESCRIPTORS = 6
 
 
-def main(control: int, run: str) -> None:
+def main(control: int, run: str, *, host_network: bool = False) -> None:
     """Serve the agent on a descriptor until it is gone."""
     linux.set_process_name("tm-spawner")
     channel = socket.socket(fileno=control)
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _enter(run, proc)
+        _enter(run, proc, host_network)
     except Failed as failed:
         channel.send(json.dumps(failed.as_message()).encode())
         return
@@ -41,14 +41,15 @@ def main(control: int, run: str) -> None:
         pass
 
 
-def _enter(run: str, proc: int) -> None:
+def _enter(run: str, proc: int, host_network: bool) -> None:
     found = holder.find(run)
     pidfd = found[0] if found else holder.make(run, proc)
     record = holder.find(run)
     if record is None:
         raise Failed("find the holder", 0, "it ended as soon as it was started")
     with Step("join the cluster's namespaces"):
-        linux.setns(pidfd, holder.namespaces(bool(record[1].get("rootless"))))
+        joined = holder.namespaces(bool(record[1].get("rootless")))
+        linux.setns(pidfd, joined & ~linux.CLONE_NEWNET if host_network else joined)
     os.close(pidfd)
     os.close(record[0])
     os.chdir("/")

@@ -8,6 +8,7 @@ import asyncio
 import signal
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
@@ -16,6 +17,7 @@ from trainmaster.cluster.kubelet.cgroups import Cgroups
 from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError
 from trainmaster.cluster.kubelet.events import Events
+from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.images import Image, ImageError, Images
 from trainmaster.cluster.kubelet.launcher import Answer, Launcher, Process, adopt
 from trainmaster.cluster.kubelet.life import Life
@@ -67,15 +69,14 @@ class Starter:
     async def make_sandbox(self, life: Life) -> None:
         pod, places = life.pod, life.places
         now = self._clock.now()
-        if pod["spec"].get("hostNetwork"):
-            self._events.warning(pod, "HostNetwork", "hostNetwork is not offered here; the pod gets its own network")
         try:
             for directory in (places.pod, places.shm, places.volumes, places.logs):
                 directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             records.write(str(places.pod), records.POD, reap.pod_record(pod))
             life.volumes = await self._supplies.prepare(life)
             if not self._adopted(life):
-                address = self._reserve(life.uid)
+                address = GATEWAY if environment.shares_network(pod) else self._reserve(life.uid)
+                self._addresses[life.uid] = address
                 answer = await self._launcher.sandbox(plans.sandbox_plan(pod, places, address, life.volumes))
                 self._made(life, answer)
         except VolumeError as error:
@@ -198,7 +199,7 @@ class Starter:
             pod, container, image, places, attempt=attempt, level=level, address=life.address,
             rootless=self._rootless, argv=environment.command(container, image, values), environment=values,
             binds=volumes.binds(container, life.volumes, values), hidden=self._settings.hidden,
-            limits=self._limits(life, container, attempt),
+            limits=self._limits(life, container, attempt), resolver=_resolver(),
             log_limits=(self._settings.log_bytes, self._settings.log_files),
         )
         directory = places.attempt(name, attempt)
@@ -234,6 +235,14 @@ class Starter:
     def _hold_back(self, life: Life, container: str, reason: str, message: str) -> None:
         life.waiting[container] = Waiting(reason, message, self._clock.now() + RETRY)
         self._events.warning(life.pod, "Failed", f"Error: {message}")
+
+
+def _resolver() -> str:
+    """The machine's own resolv.conf."""
+    try:
+        return Path("/etc/resolv.conf").read_text()
+    except OSError:
+        return ""
 
 
 def _check_command(container: Object, image: Image) -> None:

@@ -78,7 +78,7 @@ def _asked(body: Callable[[socket.socket], None], what: str) -> int:
 def _sandbox(pod: str) -> sandbox.SandboxPlan:
     return {
         "directory": pod, "hostname": "trial", "address": "10.88.0.2", "prefix": holder.PREFIX,
-        "gateway": holder.GATEWAY, "bridge": holder.BRIDGE, "port": "vtrial",
+        "gateway": holder.GATEWAY, "bridge": holder.BRIDGE, "port": "vtrial", "host_network": False,
         "memory": [{"path": f"{pod}/.shm", "size": 0}],
     }
 
@@ -88,7 +88,8 @@ def _container(run: str, pod: str, attempt: str, rootless: bool) -> shim.Contain
         "attempt_directory": attempt, "log": f"{attempt}/log", "log_bytes": 0, "log_files": 0,
         "stdin": False, "stdin_once": False, "tty": False,
         "root": {
-            "rootless": rootless, "scratch": f"{attempt}/root", "etc": {"hosts": "127.0.0.1 localhost\n"},
+            "rootless": rootless, "host_network": False, "scratch": f"{attempt}/root",
+            "etc": {"hosts": "127.0.0.1 localhost\n"},
             "image": "", "homes": ["/root", "/home"], "hidden": [run], "shm": f"{pod}/.shm", "binds": [],
             "privileged": False, "readonly": False,
         },

@@ -79,10 +79,7 @@ class Doors:
         outside = Relays(relay.open_on_this_machine, dial)
         api = Relays(opened, relay.on_this_machine)
         try:
-            if self._api is not None:
-                door = Door(GATEWAY, self._api[1], "TCP")
-                for failed in (await api.update({door: Forward((self._api,))})).values():
-                    log.error("pods cannot reach the API server", cause=failed)
+            always = {Door(GATEWAY, self._api[1], "TCP"): Forward((self._api,))} if self._api is not None else {}
             while True:
                 self._changed.clear()
                 wanted = plan(self._services(), self._slices(), self._pods(), GATEWAY)
@@ -92,6 +89,8 @@ class Doors:
                     for door, why in (await inside.update(wanted.inside)).items():
                         log.warning("a service's address cannot be served", address=door.address, port=door.port,
                                     cause=why)
+                for door, why in (await api.update({**wanted.shared, **always})).items():
+                    log.warning("pods cannot be led to this machine", port=door.port, cause=why)
                 failed_outside = await outside.update(wanted.outside)
                 self._tell(failed_outside, wanted.askers)
                 ready()

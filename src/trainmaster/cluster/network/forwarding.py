@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from trainmaster.api.meta import Key, Object, Resource, labels_of, name_of, namespace_of
+from trainmaster.cluster.network.layout import DNS_PORT, WAY_OUT_PORT
 
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -43,6 +44,7 @@ class Plan:
 
     inside: Mapping[Door, Forward]
     outside: Mapping[Door, Forward]
+    shared: Mapping[Door, Forward]       # on the node's address, to pods that share the machine's network
     askers: Mapping[Door, Object]
 
 
@@ -50,6 +52,7 @@ def plan(services: Iterable[Object], slices: Iterable[Object], pods: Iterable[Ob
     """The doors that these objects ask for; `node` is the address of the node as pods see it."""
     inside: dict[Door, Forward] = {}
     outside: dict[Door, Forward] = {}
+    shared: dict[Door, Forward] = {}
     askers: dict[Door, Object] = {}
     behind: dict[Key, list[Object]] = {}
     for one in slices:
@@ -76,7 +79,9 @@ def plan(services: Iterable[Object], slices: Iterable[Object], pods: Iterable[Ob
         for door, backend in _host_ports(pod):
             outside.setdefault(door, Forward((backend,)))
             askers.setdefault(door, pod)
-    return Plan(inside, outside, askers)
+        for door in _shared_ports(pod, node):
+            shared[door] = Forward(((LOOPBACK, door.port),))
+    return Plan(inside, outside, shared, askers)
 
 
 def _affinity(spec: Object) -> int:
@@ -112,3 +117,15 @@ def _host_ports(pod: Object) -> Iterable[tuple[Door, Backend]]:
             if port.get("hostPort") and protocol in PROTOCOLS:
                 backend = (str(status["podIP"]), int(port["containerPort"]))
                 yield Door(LOOPBACK, int(port["hostPort"]), protocol), backend
+
+
+def _shared_ports(pod: Object, node: str) -> Iterable[Door]:
+    """What a pod in the machine's network says it listens on, but for what the node itself has there."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    if not spec.get("hostNetwork") or not status.get("podIP") or status.get("phase") in ("Succeeded", "Failed"):
+        return
+    for container in spec.get("containers") or ():
+        for port in container.get("ports") or ():
+            protocol = str(port.get("protocol") or "TCP")
+            if protocol in PROTOCOLS and int(port["containerPort"]) not in (DNS_PORT, WAY_OUT_PORT):
+                yield Door(node, int(port["containerPort"]), protocol)

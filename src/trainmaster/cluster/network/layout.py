@@ -7,3 +7,4 @@ BRIDGE = "tm0"                          # the link of the node to its pods
 SERVICE_NETWORK = "10.96.0.0/16"        # where the API server takes the addresses of services from
 WAY_OUT_NETWORK = "10.87.255.0/24"      # between the cluster and the program that leads out of it
 WAY_OUT_PORT = 3                        # of the gateway, to which connections to the outside are redirected
+DNS_PORT = 53

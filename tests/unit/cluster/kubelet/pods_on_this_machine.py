@@ -40,6 +40,7 @@ class Machine:
             answer = await self.launcher.sandbox({
                 "directory": str(directory), "hostname": name, "address": f"10.88.0.{len(self.pauses) + 2}",
                 "prefix": 16, "gateway": holder.GATEWAY, "bridge": holder.BRIDGE, "port": f"v{name}",
+                "host_network": False,
                 "memory": [{"path": str(directory / ".shm"), "size": 0}],
             })
             self.pauses[name] = Process(answer.fds[0], lambda: None)
@@ -56,7 +57,8 @@ class Machine:
             "attempt_directory": str(attempt), "log": str(attempt / "log"), "log_bytes": 10_000_000,
             "log_files": 5, "stdin": False, "stdin_once": False, "tty": False,
             "root": {
-                "rootless": rootless, "scratch": str(attempt / "root"), "image": "", "homes": ["/root", "/home"],
+                "rootless": rootless, "host_network": False, "scratch": str(attempt / "root"),
+                "image": "", "homes": ["/root", "/home"],
                 "etc": {"hosts": hosts, "resolv.conf": "", "nsswitch.conf": "hosts: files\n"},
                 "hidden": [str(self.run)], "shm": str(pod / ".shm"), "binds": [], "privileged": False,
                 "readonly": False, **wanted.get("root", {}),

@@ -70,9 +70,18 @@ def test_hosts_name_the_pod_below_its_subdomain() -> None:
                        "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}]}}, id="and what the pod adds"),
     pytest.param("nameserver 9.9.9.9\n", {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["9.9.9.9"]}},
                  id="or nothing but that"),
+    pytest.param("nameserver 10.88.0.1\nsearch office.example\n", {"dnsPolicy": "Default"},
+                 id="the machine's search list; its resolvers are asked by ours"),
+    pytest.param("nameserver 127.0.0.53\nsearch office.example\n", {"hostNetwork": True},
+                 id="in the host's network the machine's own"),
+    pytest.param("nameserver 127.0.0.53\nsearch train.svc.cluster.local svc.cluster.local cluster.local\n"
+                 "options ndots:5\n", {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"},
+                 id="there, too, the cluster's search list for who wants it"),
 ])
 def test_resolver(expected: str, spec: Object) -> None:
-    assert expected == resolver_file(pod(**spec))
+    ours = "# mine\nnameserver 127.0.0.53\nsearch office.example\n\noptions edns0\n"
+
+    assert expected == resolver_file(pod(**spec), ours)
 
 
 @pytest.mark.parametrize(("expected", "wanted"), [

@@ -142,6 +142,36 @@ async def test_pods_reach_the_outside_but_not_the_loopback_of_this_machine(node:
     private.close()
 
 
+async def test_a_pod_in_the_hosts_network(node: Node) -> None:
+    """It has the machine's links, listens on the machine's loopback, and is reached by pods on the node's address."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        free = probe.getsockname()[1]
+    program = (
+        f"import socket; s = socket.create_server(('127.0.0.1', {free}))\n"
+        "print(sorted(n for _, n in socket.if_nameindex())); print(socket.gethostname(), flush=True)\n"
+        "while True: c = s.accept()[0]; c.sendall(c.recv(9)[::-1]); c.close()"
+    )
+    shared = built("shared", node="here", command=(SYSTEM_PYTHON, "-c", program), hostNetwork=True)
+    shared["spec"]["containers"][0]["ports"] = [{"containerPort": free, "hostPort": free}]
+    shared["spec"]["containers"][0]["readinessProbe"] = {"tcpSocket": {"port": free}, "periodSeconds": 1}
+    await node.client.create(PODS, shared)
+
+    def ready(thing: Object) -> bool:
+        return ("Ready", "True") in {(one["type"], one["status"]) for one in thing["status"].get("conditions") or ()}
+
+    status = (await node.until("shared", ready))["status"]
+    assert b"cba" == await knocked(free)
+    links = sorted(name for _, name in socket.if_nameindex())
+    assert (200, f"{links}\n{socket.gethostname()}\n") == await node.log("shared")
+    assert ("10.88.0.1", "10.88.0.1") == (status["podIP"], status["hostIP"])
+    command = (SYSTEM_PYTHON, "-c", REACH, f"10.88.0.1:{free}")
+    await node.client.create(PODS, built("asker", node="here", command=command))
+    await node.phase("asker", "Succeeded", "Failed")
+    assert (200, "cba\n") == await node.log("asker")
+    await node.client.delete(PODS, "shared", "default", grace=1)
+    await node.gone("shared")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")
 def test_all_of_this_as_an_ordinary_user() -> None:
     as_an_ordinary_user(__file__)
