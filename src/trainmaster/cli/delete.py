@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli import cluster
-from trainmaster.cli.output import BAD_INPUT, Told, called, say
+from trainmaster.cli.output import BAD_INPUT, Told, called, reported, say
 
 if TYPE_CHECKING:
     from trainmaster.api.meta import Object, Resource
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="All of the namespace: jobs, or of the kind.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Until it is gone, with its pods.")
 @click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
+@cluster.output
 @cluster.options
 def command(asked: cluster.Asked, words: tuple[str, ...], files: tuple[str, ...], labels: str, everything: bool,
-            wait: bool, ignore_not_found: bool) -> None:
+            wait: bool, ignore_not_found: bool, form: str) -> None:
     """Delete jobs with their pods, or objects of any kind."""
     from trainmaster.kube.blocking import done
     from trainmaster.sdk.changes import remove
@@ -39,7 +40,7 @@ def command(asked: cluster.Asked, words: tuple[str, ...], files: tuple[str, ...]
         found = list(target.in_files(files) if files else target.named(words, labels, everything))
         for resource, thing in found:
             done(remove(client.session, resource, thing, wait=wait, foreground=is_job(resource)))
-            click.echo(f"{called(resource, thing['metadata']['name'])} deleted")
+            reported(resource, thing, "deleted", form)
         if not found:
             say("Nothing to delete.")
 

@@ -98,3 +98,12 @@ def called(resource: Any, name: str) -> str:
     """tfjob.kubeflow.org/mnist, pod/mnist-worker-0: what `-o name` prints, and commands take."""
     group = f".{resource.group}" if resource.group else ""
     return f"{resource.kind.lower()}{group}/{name}"
+
+
+def reported(resource: Any, thing: Mapping[str, Any], what: str, form: str) -> None:
+    """What became of an object: a line, its name alone, or the object itself."""
+    name = called(resource, thing["metadata"]["name"])
+    if form in ("json", "yaml"):
+        printed(thing, form)
+    else:
+        click.echo(name if form == "name" else f"{name} {what}")

@@ -3,20 +3,21 @@
 import click
 
 from trainmaster.cli import cluster
-from trainmaster.cli.output import BAD_INPUT, Told, called
+from trainmaster.cli.output import BAD_INPUT, Told, reported
 
 
 @click.command(epilog="Example: trainmaster scale mnist --replicas worker=4")
 @cluster.job_argument
 @click.option("--replicas", multiple=True, required=True, metavar="[ROLE=]N", help="How many, of which role.")
+@cluster.output
 @cluster.options
-def command(asked: cluster.Asked, job: str, replicas: tuple[str, ...]) -> None:
+def command(asked: cluster.Asked, job: str, replicas: tuple[str, ...], form: str) -> None:
     """Change how many replicas a job has. Frameworks that are not elastic take notice at their next start only."""
     wanted = parsed(replicas)
     with asked.client(changes=True) as client:
         found = client.scale(job, wanted)
         numbers = ", ".join(f"{role.name}={role.replicas}" for role in found.roles())
-        click.echo(f"{called(found.resource, found.name)} scaled: {numbers}")
+        reported(found.resource, found.object, f"scaled: {numbers}", form)
 
 
 def parsed(replicas: tuple[str, ...]) -> int | dict[str, int]:

@@ -234,7 +234,7 @@ class _Connection(http.client.HTTPConnection):
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in KEEPALIVE:
-            if (option := getattr(socket, name, None)) is not None:      # macOS lacks one of them
+            if (option := getattr(socket, name, None)) is not None:      # not every system has all of them
                 made.setsockopt(socket.IPPROTO_TCP, option, value)
         try:
             self.sock = made if self._tls is None else self._tls.wrap_socket(made, server_hostname=self._server_name)

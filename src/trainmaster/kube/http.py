@@ -25,7 +25,7 @@ from trainmaster.kube.transport import Request, Response
 # struct sockaddr_un holds 108 bytes with the closing zero.
 LONGEST_SOCKET_PATH = 107
 # A peer that vanished without a word is noticed on a silent watch after 30 + 3 * 10 seconds.
-KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3))
+KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 # Tokens of service accounts are replaced in place well before they end; client-go looks once a minute too.
 TOKEN_AGE = 60.0
 
@@ -227,8 +227,9 @@ def _kept_alive(address: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in KEEPALIVE:
-        made.setsockopt(socket.IPPROTO_TCP, option, value)
+    for name, value in KEEPALIVE:
+        if (option := getattr(socket, name, None)) is not None:      # not every system has all of them
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
     return made
 
 

@@ -1,12 +1,18 @@
 """Whom we trust and who we are on a TLS connection, from PEM bytes.
 
 Private keys come as bytes, since a kubeconfig may carry them inside; the standard library reads them from files only.
-They pass through an anonymous file in memory, so that no key is written to a disk it was not already on.
+They pass through an anonymous file in memory, so that no key is written to a disk it was not already on,
+where the system has such files.
 """
 
 import os
 import ssl
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +50,31 @@ def server_context(identity: ClientCertificate) -> ssl.SSLContext:
 
 def present(context: ssl.SSLContext, identity: ClientCertificate) -> None:
     """Show this certificate on connections that begin from now on. Raises ValueError for one that cannot be used."""
-    memory = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
+    content = identity.certificate.rstrip() + b"\n" + identity.key.rstrip() + b"\n"
     try:
-        with os.fdopen(os.dup(memory), "wb") as file:
-            file.write(identity.certificate.rstrip() + b"\n" + identity.key.rstrip() + b"\n")
-        context.load_cert_chain(f"/proc/self/fd/{memory}")
+        with _file(content) as path:
+            context.load_cert_chain(path)
     except ssl.SSLError as error:
         # OpenSSL's own text names the cause and never quotes the key.
         raise ValueError(f"the server or client certificate or its key cannot be used: {error}") from error
+
+
+@contextmanager
+def _file(content: bytes) -> Iterator[str]:
+    """A path that has the content until the end of the block: in memory on Linux, elsewhere a file of our own."""
+    if sys.platform != "linux":
+        handle, path = tempfile.mkstemp(prefix="trainmaster-")      # readable by us alone
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            yield path
+        finally:
+            Path(path).unlink()
+        return
+    memory = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(memory), "wb") as file:
+            file.write(content)
+        yield f"/proc/self/fd/{memory}"
     finally:
         os.close(memory)
