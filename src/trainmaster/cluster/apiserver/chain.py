@@ -20,6 +20,7 @@ from trainmaster.cluster.apiserver import (
     checks,
     failures,
     lifecycle,
+    match_conditions,
     matching,
     patching,
     reviews,
@@ -29,6 +30,7 @@ from trainmaster.cluster.apiserver import (
 from trainmaster.cluster.apiserver.calling import Calls, endpoint
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.kind import Kind
+from trainmaster.cluster.apiserver.match_conditions import Undecided
 from trainmaster.cluster.apiserver.matching import Candidate, Hook, Judge, Service
 from trainmaster.cluster.apiserver.reviews import Asked, Broken, Verdict
 from trainmaster.cluster.store import Store
@@ -234,8 +236,10 @@ class Review:
 
     async def _verdict(self, each: Candidate, view: Object | None, before: Object | None, *,
                        mutating: bool) -> Verdict | None:
-        """What a webhook says; None: it failed, and that does not matter. Raises Failure."""
+        """What a webhook says; None: it is not meant, or failed, and that does not matter. Raises Failure."""
         hook = each.hook
+        if hook.conditions and not self._meant(each, view, before):
+            return None
         if self.asked.dry_run and not hook.dry:
             raise failures.bad_request(f'admission webhook "{hook.name}" does not support dry run')
         try:
@@ -255,8 +259,6 @@ class Review:
 
     async def _asked(self, each: Candidate, view: Object | None, before: Object | None, *, mutating: bool) -> Verdict:
         hook, uid = each.hook, str(uuid.uuid4())
-        if hook.conditions:
-            raise Broken("its matchConditions cannot be evaluated by this server yet")
         version = reviews.version_of(hook.versions)
         about = reviews.request(uid, self.asked, each.seen_as, self._seen(each, view), self._seen(each, before))
         if hook.judge is not None:
@@ -273,6 +275,16 @@ class Review:
         finally:
             self.chain.waiting -= 1
         return reviews.verdict(answer, uid, version, mutating=mutating)
+
+    def _meant(self, each: Candidate, view: Object | None, before: Object | None) -> bool:
+        """Whether its conditions hold. Raises Failure 403 when nobody can tell, and that matters."""
+        about = reviews.request("", self.asked, each.seen_as, self._seen(each, view), self._seen(each, before))
+        try:
+            return match_conditions.hold(each.hook.conditions, about)
+        except Undecided as error:
+            if each.hook.ignore:
+                return False
+            raise failures.forbidden(each.seen_as, str(about.get("name") or ""), str(error)) from error
 
     def _concerned(self, each: Candidate, view: Object | None, before: Object | None) -> bool:
         """Raises Failure 404 when the labels of a namespace matter that is not there."""

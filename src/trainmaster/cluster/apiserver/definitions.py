@@ -6,9 +6,10 @@ could lag behind, so a client that reads `Established` can use the kind with its
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 
 from trainmaster.api.meta import Json, Object, Resource, timestamp
-from trainmaster.cluster.apiserver import causes, jsonpath, names, schemas, structural
+from trainmaster.cluster.apiserver import causes, jsonpath, names, schema_rules, schemas, structural
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.columns import AGE, NAME, NONE, Since
 from trainmaster.cluster.apiserver.kind import SUB_VERBS, Column, Kind, Renewal, Scale, Subresource
@@ -97,6 +98,15 @@ def ending(definition: Object, now: datetime) -> Object:
     finalizers = [*(name for name in meta.get("finalizers") or () if name != CLEANUP), CLEANUP]
     return {**definition, "metadata": {**meta, "finalizers": finalizers},
             "status": {**status, "conditions": list(conditions.values())}}
+
+
+def unenforced(definition: Object) -> list[str]:
+    """What whoever writes a definition should know: rules in it that this server cannot evaluate."""
+    documents = ((version.get("schema") or {}).get("openAPIV3Schema")
+                 for version in (definition.get("spec") or {}).get("versions") or ())
+    found = (told for document in documents for told in schema_rules.unenforced(document))
+    return [f"the rule {text!r} is not enforced by this server: {' '.join(why.split())[:200]}"
+            for text, why in islice(found, schemas.MOST_FAULTS)]
 
 
 def established(definition: Object) -> bool:

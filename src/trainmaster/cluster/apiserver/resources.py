@@ -115,6 +115,8 @@ class Resources:
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
         self._admit(kind, None, made, now)
+        if kind.resource == DEFINITIONS:
+            warnings += definitions.unenforced(made)
         if review is not None:
             try:
                 await review.validated(made, None)
@@ -172,6 +174,8 @@ class Resources:
                              before=None if given is None else partial(amended, given))
                 self._guard(kind, old, result, asked)
                 self._admit(kind, old, result, now)
+                if kind.resource == DEFINITIONS and not part:
+                    warnings += definitions.unenforced(result)
                 if managers.timeless(old, result):
                     managers.keep(result, old["metadata"]["managedFields"])
                 if review is not None:

@@ -2,9 +2,8 @@
 
 Pruning and defaults are one walk of ours over a compiled schema; checking values is left to jsonschema-rs, whose
 findings are put into the words of Kubernetes. What plain JSON schema cannot say (lists without repeats, embedded
-objects, fields that may not change) is a second walk, over the parts of an object that have such a rule. Of the rules
-in CEL only `self == oldSelf` is understood, which is what the kinds we serve use; other rules are kept in the
-definition and not enforced. What a schema itself must look like is in `structural`.
+objects, rules in CEL) is a second walk, over the parts of an object that have such a rule. What a schema itself must
+look like is in `structural`, what a rule says in `schema_rules`.
 """
 
 import ipaddress
@@ -17,11 +16,12 @@ import jsonschema_rs
 import orjson
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, embedded, formats
+from trainmaster.cluster.apiserver import causes, embedded, formats, schema_rules
 from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.schema_rules import RULES, Rule
 
 PRESERVE, INT_OR_STRING = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"
-EMBEDDED, RULES = "x-kubernetes-embedded-resource", "x-kubernetes-validations"
+EMBEDDED = "x-kubernetes-embedded-resource"
 LIST_TYPE, LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 # An object with more faults than this is described well enough by the first ones.
 MOST_FAULTS = 20
@@ -52,6 +52,8 @@ class Node:
     nullable: bool = False
     default: bytes | None = None             # as JSON, so that every object gets a copy of its own
     fixed: str = ""                          # the message of a rule `self == oldSelf`
+    rules: tuple[Rule, ...] = ()             # the other rules in CEL
+    document: Object = field(default_factory=dict)    # of a level that has some
     unique: str = ""                         # a list that is a set, or a map by `keys`
     keys: tuple[str, ...] = ()
     ruled: bool = False                      # one of these, or an embedded object, is here or below
@@ -86,10 +88,11 @@ class StructuralSchema:
             self._validator = validator(self.document)
         found = [] if self._validator.is_valid(thing) else list(_said(self._validator.iter_errors(thing)))
         yield from found
-        if self._has_rules and any(cause.reason in _BLOCKING for cause in found):
+        blocked = self._has_rules and any(cause.reason in _BLOCKING for cause in found)
+        if blocked:
             yield UNCHECKED
         if self._root.ruled:
-            yield from _broken(thing, old, self._root, "")
+            yield from _broken(thing, old, self._root, "", asked=not blocked)
 
 
 def _has_rules(document: Json) -> bool:
@@ -114,7 +117,9 @@ def _compiled(document: Object) -> Node:
     node = Node(
         preserve=bool(document.get(PRESERVE)), embedded=bool(document.get(EMBEDDED)),
         nullable=bool(document.get("nullable")), fixed=_fixed_message(document),
-        keys=tuple(document.get(LIST_KEYS) or ()))
+        keys=tuple(document.get(LIST_KEYS) or ()), rules=schema_rules.rules_of(document))
+    if node.rules:
+        node.document = document
     if document.get(LIST_TYPE) in {"set", "map"}:
         node.unique = document[LIST_TYPE]
     if "default" in document:
@@ -131,13 +136,13 @@ def _compiled(document: Object) -> Node:
         node.preserve = True
     node.defaults = tuple(name for name, inner in node.properties.items() if inner.default is not None)
     below = [*node.properties.values(), *(inner for inner in (node.others, node.items) if inner is not None)]
-    node.ruled = bool(node.fixed or node.unique or node.embedded) or any(inner.ruled for inner in below)
+    node.ruled = bool(node.fixed or node.rules or node.unique or node.embedded) or any(inner.ruled for inner in below)
     return node
 
 
 def _fixed_message(document: Object) -> str:
     for rule in document.get(RULES) or ():
-        if isinstance(rule, dict) and "".join(str(rule.get("rule", "")).split()) in {"self==oldSelf", "oldSelf==self"}:
+        if isinstance(rule, dict) and schema_rules.is_fixed(rule):
             return str(rule.get("message") or f"failed rule: {rule['rule']}")
     return ""
 
@@ -176,8 +181,10 @@ def _settle(value: Json, node: Node, path: str, unknown: list[str], misfits: lis
             _settle(value[key], inner, _below(path, key), unknown, misfits)
 
 
-def _broken(value: Json, old: Json, node: Node, path: str) -> Iterator[Cause]:
-    """The rules beyond JSON schema. `old` is None for what is new: a field that appears is not a change."""
+def _broken(value: Json, old: Json, node: Node, path: str, *, asked: bool) -> Iterator[Cause]:
+    """The rules beyond JSON schema, those in CEL if `asked`. `old` is None for what is new: that is not a change."""
+    if node.rules and asked:
+        yield from schema_rules.broken(node.rules, node.document, value, old, path)
     if node.fixed and old is not None and value != old:
         yield causes.invalid(path, value, node.fixed)
     if isinstance(value, dict):
@@ -187,13 +194,13 @@ def _broken(value: Json, old: Json, node: Node, path: str) -> Iterator[Cause]:
         for key, item in value.items():
             inner = node.properties.get(key) or node.others
             if inner is not None and inner.ruled:
-                yield from _broken(item, before.get(key), inner, _below(path, key))
+                yield from _broken(item, before.get(key), inner, _below(path, key), asked=asked)
     elif isinstance(value, list):
         if node.unique and not (isinstance(old, list) and any(_repeated(old, node, path))):
             yield from _repeated(value, node, path)
         if node.items is not None and node.items.ruled:
             for at, item in enumerate(value):
-                yield from _broken(item, _counterpart(item, old, node), node.items, f"{path}[{at}]")
+                yield from _broken(item, _counterpart(item, old, node), node.items, f"{path}[{at}]", asked=asked)
 
 
 def _repeated(values: list[Json], node: Node, path: str) -> Iterator[Cause]:

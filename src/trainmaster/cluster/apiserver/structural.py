@@ -7,7 +7,7 @@ are told apart. The words and the places of the findings are those of Kubernetes
 from collections.abc import Iterator
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, schemas
+from trainmaster.cluster.apiserver import causes, schema_rules, schemas
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.schemas import INT_OR_STRING, LIST_KEYS, LIST_TYPE, PRESERVE
 
@@ -36,6 +36,7 @@ def faults(document: Json, path: str, depth: int = 0) -> Iterator[Cause]:
     if kind == "array" and document.get("items") is None:
         yield causes.required(f"{path}.items", "must be specified")
     yield from _list_faults(document, path)
+    yield from schema_rules.malformed(document, path)
     yield from _inner_faults(document, path, depth)
 
 

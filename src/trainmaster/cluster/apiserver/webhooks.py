@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, columns, labels, names
+from trainmaster.cluster.apiserver import causes, checks, columns, expressions, labels, match_conditions, names
 from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.expressions import Unusable
 from trainmaster.cluster.apiserver.kind import Column, Kind
 from trainmaster.cluster.apiserver.rows import row
 
@@ -218,6 +219,8 @@ def _condition_faults(conditions: list[Object], path: str) -> Iterator[Cause]:
         name = condition.get("name") or ""
         if not (condition.get("expression") or "").strip():
             yield causes.required(f"{path}[{index}].expression")
+        else:
+            yield from _expression_faults(condition["expression"], f"{path}[{index}].expression")
         if not name:
             yield causes.required(f"{path}[{index}].name")
         else:
@@ -225,6 +228,14 @@ def _condition_faults(conditions: list[Object], path: str) -> Iterator[Cause]:
         if name and name in taken:
             yield causes.duplicate(f"{path}[{index}].name", name)
         taken.add(name)
+
+
+def _expression_faults(text: str, path: str) -> Iterator[Cause]:
+    try:
+        expressions.compiled(text, *match_conditions.VARIABLES)
+    except Unusable as why:
+        if why.malformed:      # the others fail when they are asked, as the failure policy says
+            yield causes.invalid(path, text, f"compilation failed: {why}")
 
 
 def _count(configuration: Object) -> Json:

@@ -80,6 +80,32 @@ async def test_what_a_webhook_adds_is_nobodys(api: Api, server: HookServer) -> N
     assert {"one": ["f:a"], "two": ["f:b"]} == owned(changed.json)
 
 
+@pytest.mark.parametrize(("conditions", "policy", "expected"), [
+    pytest.param(["object.metadata.name == 'm'"], "Fail", (400, 1), id="it is meant, and refuses"),
+    pytest.param(["object.metadata.name != 'm'"], "Fail", (201, 0), id="it is not meant"),
+    pytest.param(["request.operation == 'CREATE'", "request.userInfo.username == 'nobody'"], "Fail", (201, 0),
+                 id="one of two does not hold"),
+    pytest.param(["has(object.data) && object.data.k == 'v'", "oldObject == null"], "Fail", (400, 1), id="both hold"),
+    pytest.param(["object.spec.replicas == 1"], "Fail", (403, 0), id="nobody can tell, which fails"),
+    pytest.param(["object.spec.replicas == 1"], "Ignore", (201, 0), id="nobody can tell, which does not matter"),
+    pytest.param(["object.spec.replicas == 1", "false"], "Fail", (201, 0), id="one that is false decides"),
+    pytest.param(["authorizer.group('').resource('pods').check('get').allowed()"], "Fail", (403, 0),
+                 id="what this server cannot evaluate"),
+])
+async def test_conditions_of_a_webhook(
+        api: Api, server: HookServer, conditions: list[str], policy: str, expected: tuple[int, int]) -> None:
+    server.says["/no"] = deny("no")
+    made = hook(server.client("/no"), resources=("configmaps",))
+    made |= {"failurePolicy": policy,
+             "matchConditions": [{"name": f"c{at}", "expression": each} for at, each in enumerate(conditions)]}
+    await register(api, "Validating", made)
+    answer = await api.post(MAPS, config_map("m", k="v"))
+
+    assert expected == (answer.code, len(server.asked))
+    if expected == (403, 0):
+        assert 'configmaps "m" is forbidden: expression ' in answer.message
+
+
 async def test_a_webhook_is_told_everything_about_a_creation(api: Api, server: HookServer) -> None:
     await register(api, "Validating", hook(server.client("/yes"), resources=("pods",)))
 

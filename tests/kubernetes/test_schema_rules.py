@@ -1,0 +1,69 @@
+"""The table of rules in CEL says what a real kube-apiserver says."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.kubernetes.access import connected
+from tests.kubernetes.control_plane import ControlPlane
+from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, NAME, Case
+
+from trainmaster.api.core import DEFINITIONS
+from trainmaster.api.meta import Resource
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import Invalid, NotFound
+
+pytestmark = pytest.mark.kubernetes
+
+RULES = Resource(GROUP, "v1", "rules", "Rule")
+SLICE, TRIES = 6, 300
+
+
+@pytest.fixture
+async def client(control_plane: ControlPlane) -> AsyncIterator[Client]:
+    async with connected(control_plane.kubeconfig()) as found:
+        yield found
+
+
+@pytest.mark.parametrize("case", [
+    pytest.param(case, id=case.when, marks=() if at < SLICE else pytest.mark.full) for at, case in enumerate(CASES)])
+async def test_a_real_server_says_the_same(client: Client, case: Case) -> None:
+    await client.create(DEFINITIONS, case.definition())
+    try:
+        assert case.said == await said(client, case)
+    finally:
+        await client.delete(DEFINITIONS, NAME)
+        for _ in range(TRIES):
+            if not await there(client):
+                break
+            await asyncio.sleep(0.1)
+
+
+async def said(client: Client, case: Case) -> str:
+    try:
+        for _ in range(TRIES):
+            if await created(client, case):
+                break
+            await asyncio.sleep(0.1)
+        if case.second is not None:
+            await client.patch(RULES, "r", "default", case.change())
+    except Invalid as refusal:
+        return str(refusal).partition("is invalid: ")[2]
+    return ""
+
+
+async def created(client: Client, case: Case) -> bool:
+    """Not yet, while the kind is not served."""
+    try:
+        await client.create(RULES, case.made(), namespace="default")
+    except NotFound:
+        return False
+    return True
+
+
+async def there(client: Client) -> bool:
+    try:
+        await client.get(DEFINITIONS, NAME)
+    except NotFound:
+        return False
+    return True

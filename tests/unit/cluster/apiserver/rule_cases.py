@@ -1,0 +1,176 @@
+"""Rules in CEL in the schema of a custom resource, and what a server says of objects that break them.
+
+The answers are those of a real kube-apiserver; `ours` where the embedded server differs, on purpose and as documented.
+Unit tests hold the embedded server to them, `test-kubernetes` the table to a real one.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.api.meta import Object
+
+GROUP, NAME = "cel.example.com", "rules.cel.example.com"
+_NUMBER = {"type": "integer"}
+_WORD = {"type": "string", "maxLength": 20}
+_PORT = {"type": "object", "required": ["name"], "properties": {"name": _WORD, "port": _NUMBER}}
+_SPEC: Object = {"type": "object", "properties": {
+    "replicas": _NUMBER, "min": _NUMBER, "max": _NUMBER, "name": {"type": "string", "maxLength": 50},
+    "when": {"type": "string", "format": "date-time"}, "wait": {"type": "string", "format": "duration"},
+    "share": {"type": "number"}, "list": {"type": "array", "maxItems": 10, "items": _WORD},
+    "ports": {"type": "array", "maxItems": 10, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+              "items": _PORT},
+    "map": {"type": "object", "maxProperties": 10, "additionalProperties": _WORD},
+    "x-dash": {"type": "string"}, "namespace": {"type": "string"}, "size": {"x-kubernetes-int-or-string": True},
+}}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    when: str
+    at: str                          # where the rules stand: root, spec, items, or a field of the spec
+    rules: Sequence[Object]
+    first: Object                    # the spec of an object
+    second: Object | None = None     # what it is changed to
+    said: str = ""                   # after `is invalid: `, of the last of the two
+    ours: str | None = None
+
+    def definition(self) -> Object:
+        spec: dict[str, Any] = copy.deepcopy(_SPEC)
+        fields = spec["properties"]
+        root = {"type": "object", "properties": {"spec": spec}}
+        place = {"root": root, "spec": spec, "items": fields["ports"]["items"], **fields}[self.at]
+        place["x-kubernetes-validations"] = list(self.rules)
+        names = {"plural": "rules", "singular": "rule", "kind": "Rule", "listKind": "RuleList"}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": root}}
+        return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": NAME},
+                "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}}
+
+    def made(self) -> Object:
+        return {"apiVersion": f"{GROUP}/v1", "kind": "Rule", "metadata": {"name": "r"}, "spec": self.first}
+
+    def change(self) -> Object:
+        """A merge patch."""
+        return {"spec": {**dict.fromkeys(self.first), **(self.second or {})}}
+
+
+CASES = (
+    Case("a rule that holds", "spec",
+         [{"rule": "self.min <= self.max"}],
+         {"min": 1, "max": 2},
+         said=""),
+    Case("a rule that does not hold, with a message", "spec",
+         [{"rule": "self.min <= self.max", "message": "min must not be above max"}],
+         {"min": 3, "max": 2},
+         said="spec: Invalid value: min must not be above max"),
+    Case("a rule without a message", "spec",
+         [{"rule": "self.min <= self.max"}],
+         {"min": 3, "max": 2},
+         said="spec: Invalid value: failed rule: self.min <= self.max"),
+    Case("a field that is not there", "spec",
+         [{"rule": "self.min <= self.max", "message": "needs both"}],
+         {"min": 3},
+         said="spec: Invalid value: \"object\": no such key: max evaluating rule: needs both"),
+    Case("a field that may not be there", "spec",
+         [{"rule": "!has(self.min) || self.min > 0"}],
+         {"max": 1},
+         said=""),
+    Case("another reason, and another place", "spec",
+         [{"rule": "self.replicas < 5", "message": "too many", "reason": "FieldValueForbidden",
+           "fieldPath": ".replicas"}],
+         {"replicas": 7},
+         said="spec.replicas: Forbidden: too many"),
+    Case("a rule on a number", "replicas",
+         [{"rule": "self % 2 == 0", "message": "must be even"}],
+         {"replicas": 3},
+         said="spec.replicas: Invalid value: 3: must be even"),
+    Case("a rule on text", "name",
+         [{"rule": "self.startsWith('x') && self.size() < 5"}],
+         {"name": "abc"},
+         said="spec.name: Invalid value: \"abc\": failed rule: self.startsWith('x') && self.size() < 5"),
+    Case("a rule on a list", "list",
+         [{"rule": "self.all(e, e.size() > 1)", "message": "too short"},
+          {"rule": "self.isSorted()", "message": "not sorted"}],
+         {"list": ["bb", "a"]},
+         said="[spec.list: Invalid value: too short, spec.list: Invalid value: not sorted]"),
+    Case("a rule on the items of a list", "items",
+         [{"rule": "self.port > 1000", "message": "reserved"}],
+         {"ports": [{"name": "a", "port": 80}, {"name": "b", "port": 8080}]},
+         said="spec.ports[0]: Invalid value: reserved"),
+    Case("a rule on a map", "map",
+         [{"rule": "self.all(k, k != 'no')", "message": "not that"}],
+         {"map": {"no": "x"}},
+         said="spec.map: Invalid value: not that"),
+    Case("a rule on the whole", "root",
+         [{"rule": "self.metadata.name.startsWith('r')", "message": "name"},
+          {"rule": "self.spec.replicas > 0", "message": "some"}],
+         {"replicas": 0},
+         said="<nil>: Invalid value: some"),
+    Case("a moment", "spec",
+         [{"rule": "self.when < timestamp('2024-01-01T00:00:00Z')", "message": "too late"}],
+         {"when": "2025-01-01T00:00:00Z"},
+         said="spec: Invalid value: too late", ours=""),
+    Case("a duration", "spec",
+         [{"rule": "self.wait < duration('1h')", "message": "too long"}],
+         {"wait": "2h"},
+         said="spec: Invalid value: too long", ours=""),
+    Case("a number that is whole", "spec",
+         [{"rule": "self.share * 2.0 < 1.0", "message": "too much"}],
+         {"share": 1},
+         said="spec: Invalid value: too much"),
+    Case("a name with a dash", "spec",
+         [{"rule": "self.x__dash__dash == 'a'", "message": "dash"}],
+         {"x-dash": "b"},
+         said="spec: Invalid value: dash"),
+    Case("a name that is a word of the language", "spec",
+         [{"rule": "self.__namespace__ == 'a'", "message": "word"}],
+         {"namespace": "b"},
+         said="spec: Invalid value: word"),
+    Case("a number or text", "spec",
+         [{"rule": "type(self.size) == string ? self.size == '5%' : self.size == 5", "message": "five"}],
+         {"size": 6},
+         said="spec: Invalid value: five"),
+    Case("a transition that is none", "spec",
+         [{"rule": "self.replicas >= oldSelf.replicas", "message": "may not shrink"}],
+         {"replicas": 1},
+         said=""),
+    Case("a transition that is not allowed", "spec",
+         [{"rule": "self.replicas >= oldSelf.replicas", "message": "may not shrink"}],
+         {"replicas": 3}, {"replicas": 1},
+         said="spec: Invalid value: may not shrink"),
+    Case("a transition that is allowed", "spec",
+         [{"rule": "self.replicas >= oldSelf.replicas", "message": "may not shrink"}],
+         {"replicas": 3}, {"replicas": 4},
+         said=""),
+    Case("a transition of a field that appears", "name",
+         [{"rule": "self == oldSelf + 'x'", "message": "grow"}],
+         {"replicas": 1}, {"name": "a"},
+         said=""),
+    Case("a transition of an item with a key", "items",
+         [{"rule": "self.port >= oldSelf.port", "message": "down"}],
+         {"ports": [{"name": "a", "port": 5}]}, {"ports": [{"name": "b", "port": 1}, {"name": "a", "port": 4}]},
+         said="spec.ports[1]: Invalid value: down"),
+    Case("several rules that do not hold", "spec",
+         [{"rule": "self.min > 5", "message": "one"}, {"rule": "self.max > 5", "message": "two"}],
+         {"min": 1, "max": 1},
+         said="[spec: Invalid value: one, spec: Invalid value: two]"),
+    Case("division by zero", "spec",
+         [{"rule": "10 / self.replicas > 1", "message": "ten"}],
+         {"replicas": 0},
+         said="spec: Invalid value: \"object\": division by zero evaluating rule: ten"),
+    Case("text by a pattern", "name",
+         [{"rule": "self.matches('^[a-z]+$')", "message": "pattern"}],
+         {"name": "a1"},
+         said="spec.name: Invalid value: \"a1\": pattern"),
+    Case("an option", "spec",
+         [{"rule": "self.?min.orValue(7) < 5", "message": "seven"}],
+         {"max": 1},
+         said="spec: Invalid value: seven"),
+    Case("a wrong type beside a rule", "spec",
+         [{"rule": "self.min <= self.max", "message": "min"}],
+         {"min": "x", "max": 1},
+         said="[spec.min: Invalid value: \"string\": spec.min in body must be of type integer: \"string\", "
+              "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; "
+              "correct the existing errors to complete validation]"),
+)

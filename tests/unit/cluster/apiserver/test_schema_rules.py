@@ -1,0 +1,80 @@
+"""Rules in CEL hold for custom resources, in the words of a real server; what cannot be evaluated is told."""
+
+from collections.abc import Sequence
+
+import pytest
+from tests.unit.cluster.apiserver.api import DEFINITIONS, Api
+from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, Case
+
+from trainmaster.api.meta import Object
+from trainmaster.cluster.apiserver.schema_rules import escaped
+
+RULES = f"/apis/{GROUP}/v1/namespaces/default/rules"
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.when) for case in CASES])
+async def test_a_rule_is_enforced_as_on_a_real_server(api: Api, case: Case) -> None:
+    await api.made(DEFINITIONS, case.definition())
+    answer = await api.post(RULES, case.made())
+    if case.second is not None:
+        answer = await api.patch(f"{RULES}/r", case.change())
+
+    said = answer.message.partition("is invalid: ")[2] if answer.code >= 400 else ""
+    assert (case.said if case.ours is None else case.ours) == said
+
+
+def ruled(rule: str) -> Object:
+    return Case("", "spec", [{"rule": rule}], {}).definition()
+
+
+@pytest.mark.parametrize(("rule", "code", "told"), [
+    pytest.param("self.min <=", 422, "compilation failed: ERROR: <input>:1:12: Syntax error", id="no expression"),
+    pytest.param("quantity('1Gi').isGreaterThan(quantity('1'))", 201, "is not enforced by this server",
+                 id="a function that is not here"),
+    pytest.param("self.min <= self.max", 201, "", id="a rule that is understood"),
+])
+async def test_what_whoever_writes_a_definition_is_told(api: Api, rule: str, code: int, told: str) -> None:
+    answer = await api.post(DEFINITIONS, ruled(rule))
+
+    assert code == answer.code
+    assert told in (answer.message if code >= 400 else "".join(answer.warnings))
+    assert bool(told) == bool(answer.warnings or code >= 400)
+
+
+@pytest.mark.parametrize("rule", [
+    pytest.param("self.list.all(a, self.list.all(b, self.list.all(c, self.list.all(d, a != b + c + d))))",
+                 id="loops in loops"),
+])
+async def test_a_rule_that_takes_too_long_is_ended_and_refuses(api: Api, rule: str) -> None:
+    definition = ruled(rule)
+    fields = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    del fields["list"]["maxItems"]
+    await api.made(DEFINITIONS, definition)
+    words = [str(number) for number in range(200)]
+    answer = await api.post(RULES, Case("", "spec", [], {"list": words}).made())
+
+    assert (422, True) == (answer.code, "actual cost limit exceeded" in answer.message)
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    pytest.param("plain", "plain", id="as it is"),
+    pytest.param("a-b.c/d", "a__dash__b__dot__c__slash__d", id="signs"),
+    pytest.param("a__b", "a__underscores__b", id="two underscores"),
+    pytest.param("in", "__in__", id="a word of the language"),
+])
+def test_names_of_fields(name: str, expected: str) -> None:
+    assert expected == escaped(name)
+
+
+async def test_what_did_not_change_is_not_judged_again(api: Api) -> None:
+    """A rule that came later does not stand in the way of other changes."""
+    rules: Sequence[Object] = [{"rule": "self.min <= self.max", "message": "no"}]
+    definition = Case("", "spec", rules, {}).definition()
+    without = Case("", "spec", [], {}).definition()
+    await api.made(DEFINITIONS, without)
+    await api.made(RULES, Case("", "spec", [], {"min": 3, "max": 1}).made())
+    await api.patch(f"{DEFINITIONS}/{definition['metadata']['name']}", {"spec": definition["spec"]})
+    labelled = await api.patch(f"{RULES}/r", {"metadata": {"labels": {"a": "b"}}})
+    worse = await api.patch(f"{RULES}/r", {"spec": {"min": 4}})
+
+    assert (200, 422) == (labelled.code, worse.code)
