@@ -250,7 +250,8 @@ async def test_pages_and_websockets_of_pods(cluster: Cluster, node: Node) -> Non
     url = f"{cluster.url}/api/v1/namespaces/default/pods/sockets:8001/proxy/chat"
     headers = {"Authorization": f"Bearer {cluster.token}"}
     async with (
-        aiohttp.ClientSession() as session, session.ws_connect(url, headers=headers, ssl=False, autoclose=False) as peer,
+        aiohttp.ClientSession() as session,
+        session.ws_connect(url, headers=headers, ssl=False, autoclose=False) as peer,
     ):
         assert "hello" == (await peer.receive(timeout=PATIENCE)).data
         await peer.send_str("to and fro")
