@@ -1,6 +1,7 @@
 """The node agent: wires its parts and runs until cancelled. Pods go on when it ends; the next one adopts them."""
 
 import asyncio
+import os
 import resource
 import socket
 from collections.abc import Callable, Coroutine
@@ -16,10 +17,13 @@ from trainmaster.cluster.kubelet.following import Following
 from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.images import Images
 from trainmaster.cluster.kubelet.launcher import Launcher, Process
+from trainmaster.cluster.kubelet.plans import homes
 from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.cluster.kubelet.privacy import Privacy
 from trainmaster.cluster.kubelet.reaching import reach_by
 from trainmaster.cluster.kubelet.records import HOLDER, Failed
 from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.cluster.kubelet.rootfs import SECRET_DIRECTORIES
 from trainmaster.cluster.kubelet.server import Server
 from trainmaster.cluster.kubelet.servicelinks import service_links
 from trainmaster.cluster.kubelet.settings import NodeSettings
@@ -77,13 +81,15 @@ async def _serve(
     groups = await asyncio.to_thread(cgroups.begin, settings.run)
     if groups.missing:
         log.warning("limits are kept without the kernel's help: memory is watched", cause=groups.missing)
+    privacy = Privacy(os.geteuid(), frozenset([
+        *homes(os.environ.get("HOME", ""), os.getuid()), *map(str, settings.hidden), *SECRET_DIRECTORIES]))
     supplies = Supplies(
         client, clock, register.offered(settings), lambda pod: service_links(
             pod, services.copy.all(), settings.api if shares_network(pod) else None)
     )
     starter = Starter(
         settings, supplies, images, clock, events, node.launcher, rootless=node.rootless,
-        allocatable=register.offered(settings), groups=groups,
+        allocatable=register.offered(settings), groups=groups, privacy=privacy,
     )
     reach = reach_by(node.launcher)
     pods = Pods(
@@ -125,6 +131,7 @@ async def _serve(
         for informer in (mine, everyone, services, slices):
             group.create_task(informer.run())
         group.create_task(events.run())
+        group.create_task(privacy.keep(clock))
         group.create_task(node.hold(serve_network, begun_again))
         await _registered(settings, client, clock)
         group.create_task(register.keep_alive(settings, client, clock))

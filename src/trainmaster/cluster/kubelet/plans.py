@@ -44,6 +44,7 @@ def container_plan(
     pod: Object, container: Object, image: Image, places: PodPlaces, *, attempt: int, level: int, address: str,
     rootless: bool, argv: Sequence[str], environment: Mapping[str, str], binds: Sequence[Bind],
     hidden: Sequence[Path], limits: LimitPlan, log_limits: tuple[int, int], resolver: str = "",
+    private: Sequence[str] = (),
 ) -> ContainerPlan:
     directory = places.attempt(container["name"], attempt)
     security = security_of(pod, container)
@@ -69,6 +70,7 @@ def container_plan(
             "image": str(image.root or ""),
             "homes": [] if image.root else homes(os.environ.get("HOME", ""), os.getuid()),
             "hidden": [] if image.root else [str(path) for path in hidden],
+            "private": [] if image.root else list(private),
             "shm": str(places.shm),
             "binds": [
                 *(_shown(path, str(path)) for path in _outermost(image.visible)),

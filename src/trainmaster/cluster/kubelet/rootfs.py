@@ -10,7 +10,7 @@ follow the container's symbolic link `/var/run -> /run` into the host's /run.
 """
 
 # pathlib is too large to carry
-# ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH115, PTH120, PTH123, PTH208, PTH211
+# ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH114, PTH115, PTH120, PTH123, PTH208, PTH211
 
 import os
 from typing import TypedDict
@@ -61,6 +61,7 @@ class RootPlan(TypedDict):
     etc: dict[str, str]       # name below /etc -> text: hosts, resolv.conf, hostname
     homes: list[str]          # each replaced by an empty directory of the container's own
     hidden: list[str]         # each replaced by nothing
+    private: list[str]        # what others than its owner cannot read: emptied
     shm: str                  # the pod's shared memory
     binds: list[Bind]         # in the order to be mounted
     privileged: bool
@@ -276,9 +277,13 @@ def _hide(plan: RootPlan, homes: dict[str, int]) -> None:
             linux.attach(tree, _directory(path))
             os.close(tree)
     with Step("hide what is secret"):
-        for path in () if plan["image"] else (*SECRET_DIRECTORIES, *plan["hidden"]):
+        for path in () if plan["image"] else (*SECRET_DIRECTORIES, *plan["hidden"], *plan["private"]):
+            if os.path.islink(path) or path[1:] in SECRET_FILES:
+                continue
             if os.path.isdir(path):
                 linux.mount("tmpfs", path, "tmpfs", _PLAIN | linux.MS_NOEXEC, "mode=0755,size=1m")
+            elif os.path.exists(path):
+                linux.mount("/dev/null", path, "", linux.MS_BIND)
 
 
 def _close(plan: RootPlan) -> None:

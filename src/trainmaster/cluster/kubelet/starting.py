@@ -22,6 +22,7 @@ from trainmaster.cluster.kubelet.images import Image, ImageError, Images
 from trainmaster.cluster.kubelet.launcher import Answer, Launcher, Process, adopt
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.observed import Waiting
+from trainmaster.cluster.kubelet.privacy import Privacy
 from trainmaster.cluster.kubelet.records import Failed
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.settings import NodeSettings
@@ -49,6 +50,7 @@ class Starter:
     def __init__(
         self, settings: NodeSettings, supplies: Supplies, images: Images, clock: Clock, events: Events,
         launcher: Launcher, *, rootless: bool, allocatable: Mapping[str, str], groups: Cgroups,
+        privacy: Privacy,
     ) -> None:
         self._settings = settings
         self._supplies = supplies
@@ -59,6 +61,7 @@ class Starter:
         self._rootless = rootless
         self._allocatable = allocatable
         self._groups = groups
+        self._privacy = privacy
         self._addresses: dict[str, str] = {}       # uid -> address, from before the sandbox is made
         self._last_address: str | None = None
 
@@ -200,6 +203,7 @@ class Starter:
             rootless=self._rootless, argv=environment.command(container, image, values), environment=values,
             binds=volumes.binds(container, life.volumes, values), hidden=self._settings.hidden,
             limits=self._limits(life, container, attempt), resolver=_resolver(),
+            private=await self._privacy.paths(),
             log_limits=(self._settings.log_bytes, self._settings.log_files),
         )
         directory = places.attempt(name, attempt)

@@ -60,7 +60,7 @@ class Machine:
                 "rootless": rootless, "host_network": False, "scratch": str(attempt / "root"),
                 "image": "", "homes": ["/root", "/home"],
                 "etc": {"hosts": hosts, "resolv.conf": "", "nsswitch.conf": "hosts: files\n"},
-                "hidden": [str(self.run)], "shm": str(pod / ".shm"), "binds": [], "privileged": False,
+                "hidden": [str(self.run)], "private": [], "shm": str(pod / ".shm"), "binds": [], "privileged": False,
                 "readonly": False, **wanted.get("root", {}),
             },
             "argv": wanted["argv"], "environment": {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"},
