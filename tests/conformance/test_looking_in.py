@@ -189,6 +189,16 @@ async def test_logs(kubectl: Kubectl, node: Node) -> None:
 
 
 @pytest.mark.usefixtures("node")
+async def test_top(kubectl: Kubectl) -> None:
+    line = (await kubectl.output("top", "pod", "--no-headers")).split()
+    assert "web" == line[0]
+    assert re.fullmatch(r"\d+m", line[1])
+    assert re.fullmatch(r"\d+Mi", line[2])
+    assert "main" in await kubectl.output("top", "pod", "web", "--containers", "--no-headers")
+    assert "here" == (await kubectl.output("top", "node", "--no-headers")).split()[0]
+
+
+@pytest.mark.usefixtures("node")
 @pytest.mark.parametrize("packages", ["kubernetes-25", "kubernetes-31", ""])
 async def test_the_python_client(packages: str, cluster: Cluster, tmp_path: Path) -> None:
     document = kubeconfig.document(cluster.url, cluster.authority, cluster.token)

@@ -29,6 +29,7 @@ from trainmaster.cluster.apiserver import (
     lists,
     logs,
     managers,
+    metering,
     negotiation,
     node_access,
     parts,
@@ -51,7 +52,7 @@ from trainmaster.cluster.apiserver.escalation import Escalation
 from trainmaster.cluster.apiserver.evicting import Evictions
 from trainmaster.cluster.apiserver.forms import Listing
 from trainmaster.cluster.apiserver.kind import Kind
-from trainmaster.cluster.apiserver.kinds import BINDINGS, FIRST
+from trainmaster.cluster.apiserver.kinds import BINDINGS, BUILT_IN, FIRST
 from trainmaster.cluster.apiserver.matching import CONNECT, CREATE, DELETE, UPDATE, Judge
 from trainmaster.cluster.apiserver.options import Options, delete_options, write_options
 from trainmaster.cluster.apiserver.patching import Patch
@@ -157,7 +158,7 @@ class ApiServer:
         self._node = node
         self._doors = dict(doors or {})
         self._reach = reach
-        self._catalog = Catalog()
+        self._catalog = Catalog((*BUILT_IN, *metering.KINDS) if node is not None else BUILT_IN)
         self._admission = Admission(store, self._catalog)
         self._rbac = Rbac(store)
         self._nodes = node_access.Nodes(store)
@@ -244,7 +245,7 @@ class ApiServer:
             raise failures.unknown_resource()
         call = Call(kind, where, verb, query, request, who)
         if kind.virtual:
-            return self._virtual(call)
+            return await self._metered(call) if where.group == metering.GROUP else self._virtual(call)
         part = where.subresource if where.subresource and kind.subresource(where.subresource) else ""
         note.about = (call.verb, where.group, where.version, where.plural, part)
         if where.subresource:
@@ -292,6 +293,28 @@ class ApiServer:
         sent, _ = lifecycle.readable(call.kind, call.body().value)
         said = self._reviews.answer(call.kind, call.who, call.place.namespace, sent, self._clock.now())
         return _json(201, said)
+
+    async def _metered(self, call: Call) -> Answer:
+        """What pods or nodes use, measured now."""
+        place, kind = call.place, call.kind
+        if call.verb not in kind.verbs or place.subresource or self._node is None:
+            raise failures.method_not_allowed()
+        pods, nodes = (self._catalog.find("", "v1", plural) for plural in ("pods", "nodes"))
+        assert pods is not None
+        assert nodes is not None
+        stored = pods if kind is metering.PODS else nodes
+        page = await lists.read(self._store, stored, place.namespace, call.selector(), Query(()))
+        things = [thing for thing in map(orjson.loads, page.items) if place.name in ("", thing["metadata"]["name"])]
+        if kind is metering.PODS:
+            hosts = {thing["spec"].get("nodeName") for thing in things} - {None, ""}
+            known = {thing["metadata"]["uid"]: thing for thing in things}
+            found = metering.of_pods(await metering.measured(sorted(hosts), self._node), known)
+        else:
+            named = {thing["metadata"]["name"]: thing for thing in things}
+            found = metering.of_nodes(await metering.measured(sorted(named), self._node), named)
+        if place.name and not found:
+            raise failures.not_found(kind.resource, place.name)
+        return _json(200, found[0] if place.name else metering.as_list(kind, found))
 
     def _authorize(self, who: Identity, wanted: Attributes) -> None:
         """Raises Failure 403."""

@@ -29,6 +29,7 @@ from trainmaster.cluster.kubelet.servicelinks import service_links
 from trainmaster.cluster.kubelet.settings import NodeSettings
 from trainmaster.cluster.kubelet.starting import Starter
 from trainmaster.cluster.kubelet.supplies import Supplies
+from trainmaster.cluster.kubelet.usage import Usage
 from trainmaster.cluster.kubelet.visits import Visits
 from trainmaster.cluster.network.doors import Doors
 from trainmaster.cluster.network.forwarding import ENDPOINT_SLICES
@@ -137,7 +138,8 @@ async def _serve(
         group.create_task(register.keep_alive(settings, client, clock))
         await node.started.wait()
         group.create_task(pods.run())
-        group.create_task(Server(pods, Visits(pods, node.launcher), clock, drain).run(settings.socket, ready))
+        server = Server(pods, Visits(pods, node.launcher), Usage(settings.name, groups, clock), clock, drain)
+        group.create_task(server.run(settings.socket, ready))
 
 
 _LAST_WORDS = 1.0

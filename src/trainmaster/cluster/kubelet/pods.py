@@ -126,6 +126,10 @@ class Pods:
         pod = self._informer.copy.get(namespace, name)
         return self._lives.get(uid_of(pod)) if pod is not None else None
 
+    def all(self) -> list[Life]:
+        """Every pod that this node has."""
+        return list(self._lives.values())
+
     def _changed(self, before: Object | None, after: Object | None) -> None:
         if after is not None:
             self._take(after, gone=False)

@@ -20,6 +20,7 @@ from trainmaster.cluster.kubelet.filewatch import FileWatch
 from trainmaster.cluster.kubelet.finding import Refused, attempt_of, container_of, pod_of
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.cluster.kubelet.usage import Usage
 from trainmaster.cluster.kubelet.visits import Visits
 from trainmaster.runtime.clock import Clock
 
@@ -27,9 +28,12 @@ from trainmaster.runtime.clock import Clock
 class Server:
     """Serves what the pods of this node have to show."""
 
-    def __init__(self, pods: Pods, visits: Visits, clock: Clock, drain: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, pods: Pods, visits: Visits, usage: Usage, clock: Clock, drain: Callable[[], Awaitable[None]]
+    ) -> None:
         self._pods = pods
         self._visits = visits
+        self._usage = usage
         self._clock = clock
         self._drain = drain
         self._files = FileWatch()
@@ -40,6 +44,8 @@ class Server:
         application.router.add_get("/healthz", self._healthz)
         application.router.add_post("/drain", self._drained)
         application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
+        application.router.add_get("/stats/summary", self._summary)
+        application.router.add_get("/pods", self._listed)
         self._visits.serve(application.router)
         # Cancellation: a follower that went away must not be waited for until its container speaks again.
         runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
@@ -61,6 +67,13 @@ class Server:
     async def _drained(self, _: web.Request) -> web.Response:
         await self._drain()
         return web.Response(text="drained")
+
+    async def _summary(self, _: web.Request) -> web.Response:
+        return web.json_response(await self._usage.summary(self._pods.all()))
+
+    async def _listed(self, _: web.Request) -> web.Response:
+        items = [life.pod for life in self._pods.all()]
+        return web.json_response({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
 
     async def _logs(self, request: web.Request) -> web.StreamResponse:
         try:
