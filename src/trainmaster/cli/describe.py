@@ -66,7 +66,7 @@ def _facts(job: "Job", state: str) -> "list[tuple[str, str]]":
         facts.append(("Created", f"{job.created:%Y-%m-%d %H:%M:%S} UTC, {ago(job.created)} ago"))
     if job.started and job.ended:
         facts.append(("Took", span((job.ended - job.started).total_seconds())))
-    elif job.started:
+    elif job.started and job.state == "Running":
         facts.append(("Runs for", ago(job.started)))
     facts += [(title, str(value)) for title, value in (
         ("Queue", scheduling.get("queue")), ("Priority", scheduling.get("priorityClass")),

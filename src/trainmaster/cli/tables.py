@@ -1,6 +1,6 @@
 """Rows in columns, coloured and cut to the width of the screen only where there is one."""
 
-import shutil
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ class Table:
         self._cut_last = cut_last
         self._indent = indent
         self._headed = False
-        self._screen = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        self._screen = width()
 
     def show(self, rows: Sequence[Sequence[object]]) -> None:
         texts = [[_text(cell) for cell in row] for row in rows]
@@ -44,6 +44,14 @@ class Table:
             used = len(self._indent) + sum(self._widths[:-1]) + len(GAP) * (len(row) - 1)
             cells[-1] = _cut(cells[-1], max(20, self._screen - used))
         click.echo((self._indent + GAP.join(cells)).rstrip())
+
+
+def width() -> int:
+    """Of the screen, 0 if there is none. Not by shutil, which loads four libraries of compression."""
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns)
+    except (OSError, ValueError):      # not a terminal, or no number
+        return 0
 
 
 def ago(moment: datetime | None, now: datetime | None = None) -> str:

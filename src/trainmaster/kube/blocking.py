@@ -230,14 +230,18 @@ class _Connection(http.client.HTTPConnection):
         self._tls, self._server_name = tls, server_name
 
     def connect(self) -> None:
-        made = socket.create_connection((self.host, self.port), min(CONNECT, self.timeout or CONNECT))
+        # As bytes: text would be sent through the tables of international names, which take long to load.
+        name = self.host.encode("ascii") if self.host.isascii() else self.host
+        place: tuple[Any, int] = (name, self.port)      # bytes will do, which the types do not know
+        made = socket.create_connection(place, min(CONNECT, self.timeout or CONNECT))
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in KEEPALIVE:
             if (option := getattr(socket, name, None)) is not None:      # not every system has all of them
                 made.setsockopt(socket.IPPROTO_TCP, option, value)
         try:
-            self.sock = made if self._tls is None else self._tls.wrap_socket(made, server_hostname=self._server_name)
+            shown = self._server_name.encode("ascii") if self._server_name.isascii() else self._server_name
+            self.sock = made if self._tls is None else self._tls.wrap_socket(made, server_hostname=shown)
         except BaseException:
             made.close()
             raise

@@ -8,7 +8,6 @@ where the system has such files.
 import os
 import ssl
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,6 +62,8 @@ def present(context: ssl.SSLContext, identity: ClientCertificate) -> None:
 def _file(content: bytes) -> Iterator[str]:
     """A path that has the content until the end of the block: in memory on Linux, elsewhere a file of our own."""
     if sys.platform != "linux":
+        import tempfile
+
         handle, path = tempfile.mkstemp(prefix="trainmaster-")      # readable by us alone
         try:
             with os.fdopen(handle, "wb") as file:
