@@ -6,10 +6,9 @@ the functions here are the one vocabulary for reading them.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Json: TypeAlias = Any                # a JSON value that nobody has looked into yet
 Object: TypeAlias = dict[str, Any]   # a Kubernetes object as it came off the wire
@@ -18,9 +17,11 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """Where objects of one kind live: the group, version and plural of their URL, and their kind."""
+class Resource(NamedTuple):
+    """Where objects of one kind live: the group, version and plural of their URL, and their kind.
+
+    This and `Key` are tuples, because they are compared and looked up at every step of every request and event.
+    """
 
     group: str
     version: str
@@ -41,8 +42,7 @@ class Resource:
         return "/".join([*parts, *(part for part in (name, subresource) if part)])
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
+class Key(NamedTuple):
     """The address of one object of a known kind."""
 
     namespace: str
