@@ -5,7 +5,8 @@ A rule that this server cannot compile or evaluate is not enforced; whoever writ
 
 import base64
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.expressions import Failed, Unusable
 
 RULES = "x-kubernetes-validations"
+MOST_SECONDS = 0.5
+EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
 _VARIABLES = ("self", "oldSelf")
 # A rule as Go prints it.
 _GO_FORM: Object = {"Rule": "", "Message": "", "MessageExpression": "", "Reason": None, "FieldPath": "",
@@ -58,8 +61,33 @@ def rules_of(document: Object) -> tuple[Rule, ...]:
         for rule in document.get(RULES) or () if isinstance(rule, dict) and not is_fixed(rule))
 
 
-def broken(rules: tuple[Rule, ...], document: Object, value: Json, old: Json, path: str) -> Iterator[Cause]:
+@dataclass(slots=True)
+class Budget:
+    """Processor time for all rules of one object: a rule is bounded, but a list may have one per item."""
+
+    seconds: float = MOST_SECONDS
+    clock: Callable[[], float] = time.thread_time
+    told: bool = False
+
+    def left(self, since: float) -> bool:
+        """Whether anything is, now that what began at `since` is done."""
+        self.seconds -= self.clock() - since
+        return self.seconds > 0
+
+
+def broken(rules: tuple[Rule, ...], document: Object, value: Json, old: Json, path: str,
+           budget: Budget) -> Iterator[Cause]:
     """What a value breaks; `old` is None for a new one. A value that did not change breaks no rule about itself."""
+    if budget.told:
+        return
+    began = budget.clock()
+    yield from _broken(rules, document, value, old, path)
+    if not budget.left(began):
+        budget.told = True
+        yield causes.invalid(path or "<nil>", causes.type_name(value), EXHAUSTED)
+
+
+def _broken(rules: tuple[Rule, ...], document: Object, value: Json, old: Json, path: str) -> Iterator[Cause]:
     asked = [rule for rule in rules if not rule.optional and (old is not None if rule.transition else value != old)]
     if not asked:
         return

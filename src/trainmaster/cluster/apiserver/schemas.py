@@ -18,7 +18,7 @@ import orjson
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import causes, embedded, formats, schema_rules
 from trainmaster.cluster.apiserver.causes import Cause
-from trainmaster.cluster.apiserver.schema_rules import RULES, Rule
+from trainmaster.cluster.apiserver.schema_rules import RULES, Budget, Rule
 
 PRESERVE, INT_OR_STRING = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"
 EMBEDDED = "x-kubernetes-embedded-resource"
@@ -92,7 +92,7 @@ class StructuralSchema:
         if blocked:
             yield UNCHECKED
         if self._root.ruled:
-            yield from _broken(thing, old, self._root, "", asked=not blocked)
+            yield from _broken(thing, old, self._root, "", None if blocked else Budget())
 
 
 def _has_rules(document: Json) -> bool:
@@ -181,10 +181,10 @@ def _settle(value: Json, node: Node, path: str, unknown: list[str], misfits: lis
             _settle(value[key], inner, _below(path, key), unknown, misfits)
 
 
-def _broken(value: Json, old: Json, node: Node, path: str, *, asked: bool) -> Iterator[Cause]:
-    """The rules beyond JSON schema, those in CEL if `asked`. `old` is None for what is new: that is not a change."""
-    if node.rules and asked:
-        yield from schema_rules.broken(node.rules, node.document, value, old, path)
+def _broken(value: Json, old: Json, node: Node, path: str, budget: Budget | None) -> Iterator[Cause]:
+    """The rules beyond JSON schema, those in CEL with a budget. `old` is None for what is new: that is not a change."""
+    if node.rules and budget is not None:
+        yield from schema_rules.broken(node.rules, node.document, value, old, path, budget)
     if node.fixed and old is not None and value != old:
         yield causes.invalid(path, value, node.fixed)
     if isinstance(value, dict):
@@ -194,13 +194,13 @@ def _broken(value: Json, old: Json, node: Node, path: str, *, asked: bool) -> It
         for key, item in value.items():
             inner = node.properties.get(key) or node.others
             if inner is not None and inner.ruled:
-                yield from _broken(item, before.get(key), inner, _below(path, key), asked=asked)
+                yield from _broken(item, before.get(key), inner, _below(path, key), budget)
     elif isinstance(value, list):
         if node.unique and not (isinstance(old, list) and any(_repeated(old, node, path))):
             yield from _repeated(value, node, path)
         if node.items is not None and node.items.ruled:
             for at, item in enumerate(value):
-                yield from _broken(item, _counterpart(item, old, node), node.items, f"{path}[{at}]", asked=asked)
+                yield from _broken(item, _counterpart(item, old, node), node.items, f"{path}[{at}]", budget)
 
 
 def _repeated(values: list[Json], node: Node, path: str) -> Iterator[Cause]:

@@ -7,7 +7,7 @@ from tests.unit.cluster.apiserver.api import DEFINITIONS, Api
 from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, Case
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver.schema_rules import escaped
+from trainmaster.cluster.apiserver.schema_rules import EXHAUSTED, Budget, broken, escaped, rules_of
 
 RULES = f"/apis/{GROUP}/v1/namespaces/default/rules"
 
@@ -54,6 +54,17 @@ async def test_a_rule_that_takes_too_long_is_ended_and_refuses(api: Api, rule: s
     answer = await api.post(RULES, Case("", "spec", [], {"list": words}).made())
 
     assert (422, True) == (answer.code, "actual cost limit exceeded" in answer.message)
+
+
+def test_all_rules_of_an_object_share_a_budget() -> None:
+    ticks = iter(range(100))
+    schema = Case("", "items", [{"rule": "self.port > 0"}], {}).definition()["spec"]["versions"][0]["schema"]
+    ports = schema["openAPIV3Schema"]["properties"]["spec"]["properties"]["ports"]["items"]
+    budget = Budget(2.5, clock=lambda: float(next(ticks)))      # each look takes a second
+    found = [list(broken(rules_of(ports), ports, {"port": -1}, None, f"p[{at}]", budget)) for at in range(5)]
+
+    assert [1, 1, 2, 0, 0] == [len(each) for each in found]
+    assert EXHAUSTED in str(found[2][-1])
 
 
 @pytest.mark.parametrize(("name", "expected"), [
