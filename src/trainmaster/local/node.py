@@ -8,6 +8,7 @@ import socket
 import sys
 from urllib.parse import urlsplit
 
+from trainmaster.cluster.kubelet import gpus
 from trainmaster.cluster.kubelet import main as kubelet
 from trainmaster.cluster.kubelet.catalog import Catalog, shipped
 from trainmaster.kube import kubeconfig
@@ -44,13 +45,14 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    offers = {**what_this_machine_offers(), **offered}
+    there = gpus.found()
+    offers = {**what_this_machine_offers(), **({gpus.RESOURCE: str(len(there))} if there else {}), **offered}
     access = kubeconfig.load(home.keys / "node.kubeconfig")
     api = urlsplit(access.server)
     settings = kubelet.NodeSettings(
         name=node_name_of(socket.gethostname()), run=home.run, logs=home.pod_logs, volumes=home.volumes,
         cpus=offers.pop("cpu"), memory=offers.pop("memory"), resources=offers, hidden=(home.path,),
-        announced=reports.announced, api=(str(api.hostname), api.port or 443),
+        gpus=there, announced=reports.announced, api=(str(api.hostname), api.port or 443),
     )
     client = Client(kubeconfig.transport(access), user_agent="kubelet")
     agent = asyncio.create_task(

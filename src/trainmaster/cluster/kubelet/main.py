@@ -10,6 +10,7 @@ from pathlib import Path
 from trainmaster.api.core import PODS, SERVICES
 from trainmaster.cluster.kubelet import cgroups, holder, register
 from trainmaster.cluster.kubelet.capability import explain, gather
+from trainmaster.cluster.kubelet.cgroups import Cgroups
 from trainmaster.cluster.kubelet.checks import Checks
 from trainmaster.cluster.kubelet.environment import shares_network
 from trainmaster.cluster.kubelet.events import Events
@@ -135,7 +136,7 @@ async def _serve(
         group.create_task(privacy.keep(clock))
         group.create_task(node.hold(serve_network, begun_again))
         await _registered(settings, client, clock)
-        group.create_task(register.keep_alive(settings, client, clock))
+        group.create_task(register.keep_alive(settings, client, clock, lambda: notes(groups, doors)))
         await node.started.wait()
         group.create_task(pods.run())
         server = Server(pods, Visits(pods, node.launcher), Usage(settings.name, groups, clock), clock, drain)
@@ -200,6 +201,18 @@ class _Node:
     def leave(self) -> None:
         if self._holder is not None:
             self._holder.forget()
+
+
+def notes(groups: Cgroups, doors: Doors) -> dict[str, tuple[str, str, str]]:
+    """What this node does otherwise than others would, as conditions of the Node. Only what is found out by then."""
+    found = {"LimitsKept": ("True", "ControlGroups", f"by control groups of version {groups.version}")}
+    if groups.missing:
+        found["LimitsKept"] = ("False", "Watched", f"memory is watched, the rest is not limited: {groups.missing}")
+    if doors.way_out is not None:
+        leads = doors.by_kernel
+        reason = "Link" if not doors.way_out else "Relay" if leads else "NoWayOut"
+        found["OutsideReachable"] = (str(leads), reason, doors.way_out or "by slirp4netns")
+    return found
 
 
 def _resolvers() -> list[str]:

@@ -44,7 +44,7 @@ def container_plan(
     pod: Object, container: Object, image: Image, places: PodPlaces, *, attempt: int, level: int, address: str,
     rootless: bool, argv: Sequence[str], environment: Mapping[str, str], binds: Sequence[Bind],
     hidden: Sequence[Path], limits: LimitPlan, log_limits: tuple[int, int], resolver: str = "",
-    private: Sequence[str] = (),
+    private: Sequence[str] = (), devices: Sequence[str] = (), facts: Mapping[str, object] | None = None,
 ) -> ContainerPlan:
     directory = places.attempt(container["name"], attempt)
     security = security_of(pod, container)
@@ -70,6 +70,7 @@ def container_plan(
             "image": str(image.root or ""),
             "homes": [] if image.root else homes(os.environ.get("HOME", ""), os.getuid()),
             "hidden": [] if image.root else [str(path) for path in hidden],
+            "devices": list(devices),
             "private": [] if image.root else list(private),
             "shm": str(places.shm),
             "binds": [
@@ -95,7 +96,7 @@ def container_plan(
         # Kubernetes' default is to allow it. Here the programs are the host's, so it must be asked for.
         "new_privileges": privileged or bool(security.get("allowPrivilegeEscalation")),
         "limits": limits,
-        "facts": {"level": level, "image": image.name},
+        "facts": {"level": level, "image": image.name, **(facts or {})},
     }
 
 

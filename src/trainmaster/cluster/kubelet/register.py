@@ -3,8 +3,11 @@
 import asyncio
 import os
 import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
 
 import trainmaster
 from trainmaster.api.core import LEASES, NODES
@@ -26,6 +29,10 @@ MOST_PODS = "250"
 # What kubectl prints as the node's version; the API level that the embedded cluster speaks.
 KUBELET_VERSION = "v1.32.0"
 
+# The kubelet's limits; that of the disk also in bytes, since a tenth of a large disk is nothing to worry about.
+LEAST_MEMORY = 100 << 20
+LEAST_DISK = 2 << 30
+
 _HEALTHY = {
     "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     "DiskPressure": ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -34,7 +41,23 @@ _HEALTHY = {
 }
 
 
-async def register(settings: NodeSettings, client: Client, clock: Clock) -> Object:
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is measured of the machine, for the Node's conditions. None: it cannot be told."""
+
+    memory: int | None = None          # bytes that programs could still have
+    disk: tuple[int, int] | None = None     # bytes free, bytes in all, where pods write
+    processes: tuple[int, int] | None = None     # processes and threads there are, and may be
+
+
+Notes: TypeAlias = Callable[[], Mapping[str, tuple[str, str, str]]]     # further conditions: status, reason, message
+
+
+def no_notes() -> Mapping[str, tuple[str, str, str]]:
+    return {}
+
+
+async def register(settings: NodeSettings, client: Client, clock: Clock, notes: Notes = no_notes) -> Object:
     """Have the Node object, and say what the machine offers. Repeats until the API takes it."""
     wanted = node(settings)
     try:
@@ -44,22 +67,24 @@ async def register(settings: NodeSettings, client: Client, clock: Clock) -> Obje
         about = found["metadata"]
         about["labels"] = {**(about.get("labels") or {}), **wanted["metadata"]["labels"]}
         found = await client.replace(NODES, found)
-    return await _report(settings, client, clock, found)
+    return await _report(settings, client, clock, found, conditions(measured(settings.run), notes()))
 
 
-async def keep_alive(settings: NodeSettings, client: Client, clock: Clock) -> None:
-    """Renew the lease, and the status now and then, until cancelled."""
+async def keep_alive(settings: NodeSettings, client: Client, clock: Clock, notes: Notes = no_notes) -> None:
+    """Renew the lease, and the status when it changes and now and then, until cancelled."""
     last_report = clock.monotonic()
+    said: Mapping[str, tuple[str, str, str]] = {}
     trouble = False
     while True:
         try:
             await _renew(settings.name, client, clock)
-            if clock.monotonic() - last_report >= REPORT_SECONDS:
-                await _report(settings, client, clock, await client.get(NODES, settings.name))
-                last_report = clock.monotonic()
+            wanted = conditions(measured(settings.run), notes())
+            if wanted != said or clock.monotonic() - last_report >= REPORT_SECONDS:
+                await _report(settings, client, clock, await client.get(NODES, settings.name), wanted)
+                last_report, said = clock.monotonic(), wanted
             trouble = False
         except NotFound:
-            await asyncio.shield(register(settings, client, clock))    # somebody deleted our Node
+            await asyncio.shield(register(settings, client, clock, notes))    # somebody deleted our Node
         except KubeError as error:
             if not trouble:
                 log.warning("the node's lease could not be renewed, trying again", cause=error)
@@ -93,18 +118,44 @@ def offered(settings: NodeSettings) -> dict[str, str]:
     }
 
 
-def status(settings: NodeSettings, before: Object, now: datetime) -> Object:
+def conditions(machine: Machine, notes: Mapping[str, tuple[str, str, str]]) -> dict[str, tuple[str, str, str]]:
+    """What is true of the node: status, reason and message by type. Pure."""
+    found = dict(_HEALTHY)
+    if machine.memory is not None and machine.memory < LEAST_MEMORY:
+        found["MemoryPressure"] = ("True", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available")
+    if machine.disk is not None and machine.disk[0] < min(LEAST_DISK, machine.disk[1] // 10):
+        found["DiskPressure"] = ("True", "KubeletHasDiskPressure", "kubelet has disk pressure")
+    if machine.processes is not None and machine.processes[0] > machine.processes[1] * 0.9:
+        found["PIDPressure"] = ("True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available")
+    return {**notes, **found}
+
+
+def measured(folder: Path) -> Machine:
+    """Look at the machine."""
+    memory = next((int(line.split()[1]) * 1024 for line in _text("/proc/meminfo").splitlines()
+                   if line.startswith("MemAvailable:")), None)
+    space = os.statvfs(folder)
+    load, most = _text("/proc/loadavg").split(), _text("/proc/sys/kernel/pid_max")
+    running = load[3].partition("/")[2] if len(load) > 3 else ""
+    return Machine(
+        memory, (space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize),
+        (int(running), int(most)) if running.isdecimal() and most.isdecimal() else None,
+    )
+
+
+def status(settings: NodeSettings, before: Object, now: datetime,
+           wanted: Mapping[str, tuple[str, str, str]] = _HEALTHY) -> Object:
     """The Node's status; a condition keeps the time at which it became what it is."""
     known = {one.get("type"): one for one in before.get("conditions") or ()}
     conditions = []
-    for kind, (value, reason, message) in _HEALTHY.items():
+    for kind, (value, reason, message) in wanted.items():
         old = known.get(kind) or {}
         since = old.get("lastTransitionTime") if old.get("status") == value else None
         conditions.append({
             "type": kind, "status": value, "reason": reason, "message": message,
             "lastHeartbeatTime": timestamp(now), "lastTransitionTime": since or timestamp(now),
         })
-    others = [one for kind, one in known.items() if kind not in _HEALTHY]
+    others = [one for kind, one in known.items() if kind not in wanted]
     offers = offered(settings)
     return {
         **before, "capacity": offers, "allocatable": offers, "conditions": conditions + others,
@@ -113,9 +164,11 @@ def status(settings: NodeSettings, before: Object, now: datetime) -> Object:
     }
 
 
-async def _report(settings: NodeSettings, client: Client, clock: Clock, found: Object) -> Object:
+async def _report(
+    settings: NodeSettings, client: Client, clock: Clock, found: Object, wanted: Mapping[str, tuple[str, str, str]]
+) -> Object:
     while True:
-        found["status"] = status(settings, found.get("status") or {}, clock.now())
+        found["status"] = status(settings, found.get("status") or {}, clock.now(), wanted)
         try:
             return await client.replace(NODES, found, subresource="status")
         except Conflict:

@@ -19,6 +19,7 @@ from trainmaster.cluster.kubelet import linux
 from trainmaster.cluster.kubelet.records import Step
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_EVERYWHERE = tuple(f"/dev/{name}" for name in DEVICES)
 _SYSTEM = ("proc", "sys", "dev", "run", "tmp")      # made anew for every container
 # What containerd masks: they tell about the host or its hardware.
 _MASKED = (
@@ -61,6 +62,7 @@ class RootPlan(TypedDict):
     etc: dict[str, str]       # name below /etc -> text: hosts, resolv.conf, hostname
     homes: list[str]          # each replaced by an empty directory of the container's own
     hidden: list[str]         # each replaced by nothing
+    devices: list[str]        # further ones than every container has
     private: list[str]        # what others than its owner cannot read: emptied
     shm: str                  # the pod's shared memory
     binds: list[Bind]         # in the order to be mounted
@@ -78,7 +80,7 @@ def build(plan: RootPlan) -> None:
         seen = mount_points("/proc/self/mountinfo")
     with Step("open what the container shows of the host"):
         attributes = linux.ATTR_NOSUID | linux.ATTR_RDONLY
-        devices = {name: linux.clone_tree(f"/dev/{name}", attributes) for name in DEVICES}
+        devices = {path: linux.clone_tree(path, attributes) for path in (*_EVERYWHERE, *plan["devices"])}
         homes = {path: linux.clone_tree(_own_home(scratch, number), linux.ATTR_NODEV | linux.ATTR_NOSUID)
                  for number, path in enumerate(plan["homes"])}
         # A /sys of one's own shows one's own network, so whoever is an ordinary user in the host's gets the host's.
@@ -249,8 +251,8 @@ def _spread(name: str, target: str, scratch: str, seen: list[str]) -> None:
 def _furnish(devices: dict[str, int], shared: int, *, temporary: bool) -> None:
     with Step("mount /dev"):
         linux.mount("tmpfs", _directory("/dev"), "tmpfs", _PLAIN | linux.MS_NOEXEC, "mode=0755,size=64k")
-        for name, tree in devices.items():
-            linux.attach(tree, _file(f"/dev/{name}"))
+        for path, tree in devices.items():
+            linux.attach(tree, _file(path))
             os.close(tree)
         os.mkdir("/dev/pts", 0o755)
         linux.mount("devpts", "/dev/pts", "devpts", linux.MS_NOSUID | linux.MS_NOEXEC,

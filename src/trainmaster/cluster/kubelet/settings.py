@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.api.meta import Object, is_dns_label, is_dns_subdomain, name_of, namespace_of, uid_of
+from trainmaster.cluster.kubelet.gpus import Gpu
 from trainmaster.cluster.kubelet.output import MOST_BYTES, MOST_FILES
 
 _UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
@@ -26,6 +27,7 @@ class NodeSettings:
     announced: Callable[[Object, Object], Mapping[str, str]] = lambda _pod, _container: {}  # variables beside their own
     log_bytes: int = MOST_BYTES    # of one file of a container's log
     log_files: int = MOST_FILES    # how many of them are kept; 0: one, without a bound
+    gpus: tuple[Gpu, ...] = ()     # those that pods can be given, in the order of the resource's counting
     api: tuple[str, int] | None = None      # the API server, for pods too; None: they cannot reach it
 
     @property

@@ -7,16 +7,18 @@ there with the API's word for it and a moment to try again; nothing here decides
 import asyncio
 import signal
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet import cgroups, environment, plans, reap, records, volumes
+from trainmaster.cluster.kubelet import cgroups, environment, gpus, plans, reap, records, volumes
 from trainmaster.cluster.kubelet.cgroups import Cgroups
 from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError
 from trainmaster.cluster.kubelet.events import Events
+from trainmaster.cluster.kubelet.gpus import Gpu
 from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.images import Image, ImageError, Images
 from trainmaster.cluster.kubelet.launcher import Answer, Launcher, Process, adopt
@@ -62,6 +64,7 @@ class Starter:
         self._allocatable = allocatable
         self._groups = groups
         self._privacy = privacy
+        self._choosing = asyncio.Lock()
         self._addresses: dict[str, str] = {}       # uid -> address, from before the sandbox is made
         self._last_address: str | None = None
 
@@ -170,10 +173,12 @@ class Starter:
         """Whether it runs."""
         container = life.container(name)
         try:
-            plan = await self._container_plan(life, container, attempt, level)
-            if life.sandbox is None or life.sandbox.ended:
-                return False               # it was lost while we prepared; the next look sees that
-            answer = await self._launcher.container(plan, life.sandbox.pidfd)
+            # From the choice of GPUs until the record that says who has them, one after the other.
+            async with self._choosing if self._settings.gpus and gpus.wanted(container) else nullcontext():
+                plan = await self._container_plan(life, container, attempt, level)
+                if life.sandbox is None or life.sandbox.ended:
+                    return False           # it was lost while we prepared; the next look sees that
+                answer = await self._launcher.container(plan, life.sandbox.pidfd)
         except (ConfigError, VolumeError) as error:
             self._hold_back(life, name, "CreateContainerConfigError", str(error))
             return False
@@ -198,12 +203,17 @@ class Starter:
         sources = await self._supplies.sources(life, *environment.references(container))
         values = {**self._settings.announced(pod, container),
                   **environment.environment(pod, container, image, sources)}
+        own: tuple[Gpu, ...] = ()
+        if self._settings.gpus:
+            own = gpus.given(container, self._settings.gpus, gpus.held(self._settings.pods))
+            values = {**gpus.variables(own), **values}
         plan = plans.container_plan(
             pod, container, image, places, attempt=attempt, level=level, address=life.address,
             rootless=self._rootless, argv=environment.command(container, image, values), environment=values,
             binds=volumes.binds(container, life.volumes, values), hidden=self._settings.hidden,
             limits=self._limits(life, container, attempt), resolver=_resolver(),
-            private=await self._privacy.paths(),
+            private=await self._privacy.paths(), devices=sorted({path for gpu in own for path in gpu.devices}),
+            facts={"gpus": [gpu.name for gpu in own]} if own else {},
             log_limits=(self._settings.log_bytes, self._settings.log_files),
         )
         directory = places.attempt(name, attempt)

@@ -90,7 +90,8 @@ def _container(run: str, pod: str, attempt: str, rootless: bool) -> shim.Contain
         "root": {
             "rootless": rootless, "host_network": False, "scratch": f"{attempt}/root",
             "etc": {"hosts": "127.0.0.1 localhost\n"},
-            "image": "", "homes": ["/root", "/home"], "hidden": [run], "private": [], "shm": f"{pod}/.shm", "binds": [],
+            "image": "", "homes": ["/root", "/home"], "hidden": [run], "private": [], "devices": [],
+            "shm": f"{pod}/.shm", "binds": [],
             "privileged": False, "readonly": False,
         },
         "argv": ["/bin/true"], "environment": {"PATH": "/usr/bin:/bin"}, "directory": "/", "user": 0, "group": 0,

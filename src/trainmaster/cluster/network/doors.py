@@ -49,7 +49,7 @@ class Doors:
         self._changed = asyncio.Event()
         self._said: dict[Door, str] = {}
         self.by_kernel = False
-        self.way_out = ""          # why there is none, or not a whole one
+        self.way_out: str | None = None    # why there is none, or not a whole one; None: not known yet
 
     def changed(self) -> None:
         """Something was added, changed or removed."""

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ class Node:
         )
         self._agent: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
+    async def start(self, **settings: Any) -> None:
+        self.settings = replace(self.settings, **settings)
         ready = asyncio.Event()
         agent = self._agent = asyncio.create_task(
             run(self.settings, client=self.client, images=Programs(), clock=RealClock(), ready=ready.set)

@@ -37,9 +37,8 @@ async def test_the_node_says_what_it_offers(node: Node) -> None:
     found = (await node.client.get(NODES, "here"))["status"]
 
     assert ("8", "16Gi", "2") == tuple(found["allocatable"][name] for name in ("cpu", "memory", "example.com/gpu"))
-    assert {"Ready": "True", "DiskPressure": "False", "MemoryPressure": "False", "PIDPressure": "False"} == {
-        one["type"]: one["status"] for one in found["conditions"]
-    }
+    assert {"Ready", "DiskPressure", "MemoryPressure", "PIDPressure"} <= {one["type"] for one in found["conditions"]}
+    assert "True" == next(one["status"] for one in found["conditions"] if one["type"] == "Ready")
     assert "ok" == await node.ask("GET", "/healthz")
 
 
