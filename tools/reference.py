@@ -5,6 +5,8 @@
 Everything in docs/reference is ours; no page there is written by people.
 """
 
+import inspect
+import re
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -21,6 +23,10 @@ from trainmaster.api.schema import definitions
 from trainmaster.cli.main import COMMANDS, cli
 from trainmaster.operator import metrics
 from trainmaster.operator.preview import preview
+from trainmaster.sdk import errors
+from trainmaster.sdk.client import AsyncClient, Client
+from trainmaster.sdk.jobs import Job
+from trainmaster.sdk.manifests import ManifestError
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 MADE = "<!-- Written by tools/reference.py; change what it describes, then run `make docs`. -->\n\n"
@@ -33,6 +39,7 @@ def pages() -> dict[str, str]:
     made = {"commands.md": commands(), "reasons.md": reasons(), "metrics.md": metric_page(), "settings.md": settings()}
     for kind in KINDS:
         made[f"kinds/{kind.singular}.md"] = kind_page(kind)
+    made["python.md"] = python()
     made["README.md"] = index()
     return {path: MADE + text.rstrip() + "\n" for path, text in made.items()}
 
@@ -48,6 +55,7 @@ def index() -> str:
 | [reasons](reasons.md) | every reason that a job, a pod or a group can have, and what to do |
 | [metrics](metrics.md) | every metric of the operator |
 | [settings](settings.md) | variables, files, labels and annotations |
+| [Python](python.md) | every verb of `Client` and `AsyncClient`, what they return and raise |
 | [the operator](../operator.md) | its flags and rights |
 """
 
@@ -128,6 +136,31 @@ def settings() -> str:
     parts += [f"| `{name}` | {meaning} |" for name, meaning in written["files"].items()]
     parts += ["", "## Labels and annotations", "", "| name | is | means |", "|---|---|---|"]
     parts += [f"| `{name}` | {each['is']} | {each['means']} |" for name, each in written["names"].items()]
+    return "\n".join(parts)
+
+
+def python() -> str:
+    """The SDK. What is written about `AsyncClient` holds for `Client`, whose verbs are the same without `await`."""
+    about = ("`from trainmaster import Client, AsyncClient`. Both have these verbs; of `AsyncClient` they are awaited. "
+             "How to use them: [use it from Python](../how-to/python.md).")
+    parts = ["# Python", "", about, "", "## Verbs"]
+    for name, verb in inspect.getmembers(Client, inspect.isfunction):
+        if not name.startswith("_"):
+            about = inspect.getdoc(getattr(AsyncClient, name)) or ""
+            given = str(inspect.signature(verb)).replace("(self, ", "(").replace("(self)", "()")
+            given = re.sub(r"(: |-> |\*\*\w+: )'([^']*)'", r"\1\2", given)
+            given = re.sub(r"trainmaster\.(?:\w+\.)+|pathlib\.|collections\.abc\.|typing\.|builtins\.", "", given)
+            parts += ["", f"### {name}", "", f"```python\n{name}{given}\n```", "", about]
+    parts += ["", "## A job", "", "| attribute | is |", "|---|---|"]
+    for name, found in inspect.getmembers(Job, lambda each: isinstance(each, property) or inspect.isfunction(each)):
+        if not name.startswith("_"):
+            call = "" if isinstance(found, property) else "()"
+            parts.append(f"| `{name}{call}` | {_cell(inspect.getdoc(found) or '')} |")
+    parts += ["| `object` | the object as the cluster had it |", "", "## What is raised", "", "| exception | when |",
+              "|---|---|"]
+    parts += [f"| `{name}` | {_cell(inspect.getdoc(each) or '')} |"
+              for name, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, errors.SdkError)]
+    parts += [f"| `ManifestError` | {_cell(inspect.getdoc(ManifestError) or '')} |"]
     return "\n".join(parts)
 
 

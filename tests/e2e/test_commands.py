@@ -45,6 +45,7 @@ def test_a_job_is_followed_entered_and_ended_across_the_death_of_the_control_pla
         assert "steps-worker-1\n" == says("exec", "steps/worker-1", "--", "hostname")
         assert "to it\n" == says("exec", "-i", "steps", "--", "cat", text="to it\n")
         assert 7 == person.trainmaster("exec", "steps", "--", "sh", "-c", "exit 7").returncode
+        assert ["REPLICA", "worker-0", "worker-1"] == [line.split()[0] for line in says("top", "steps").splitlines()]
         (person.home / "stop").write_text("now")
         says("cp", str(person.home / "stop"), "steps/worker-0:/tmp/note")
         says("cp", "steps/worker-0:/tmp/note", str(person.home / "back"))

@@ -69,6 +69,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
+        """Close the connections; `with` does it, too."""
         await self.session.client.close()
 
     async def submit(self, what: Submittable, *, namespace: str | None = None, **how: "Unpack[How]") -> Job:
@@ -202,6 +203,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        """As `AsyncClient.close`."""
         done(self._same.close())
 
     def submit(self, what: Submittable, *, namespace: str | None = None, **how: "Unpack[How]") -> Job:

@@ -2,7 +2,8 @@
 
 A row changes one thing in a good manifest (`change`: what is there, what is written instead) or is a manifest of its
 own (`manifest`). `says` are the lines of `trainmaster validate`, `apply` and `run`, which say the same before they make
-anything. FILE stands for the path.
+anything; `notes` are those of `apply` and `run` about what is not there. FILE stands for the path, HERE for the
+namespace.
 """
 
 from dataclasses import dataclass
@@ -52,8 +53,18 @@ class Mistake:
 
 
 def mistakes() -> list[Mistake]:
-    rows = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
-    return [Mistake(row["mistake"], text_of(row), tuple(row["says"])) for row in rows]
+    """What no cluster takes."""
+    return [Mistake(row["mistake"], text_of(row), tuple(row["says"])) for row in _rows() if "says" in row]
+
+
+def oversights() -> list[Mistake]:
+    """What a cluster takes, and the job then waits: said by those who ask one."""
+    return [Mistake(row["mistake"], text_of(row), tuple(row["notes"])) for row in _rows() if "notes" in row]
+
+
+def _rows() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
+    return found
 
 
 def text_of(row: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.unit.cli.conftest import Shell
-from tests.unit.cli.mistakes import GOOD, Mistake, mistakes
+from tests.unit.cli.mistakes import GOOD, Mistake, mistakes, oversights
 
 from trainmaster.cli.validate import command
 from trainmaster.local.validate import Validator, validating
@@ -48,6 +48,16 @@ def test_apply_and_run_say_the_same(shell: Shell, copy: str, command_line: list[
 
     assert (2, mistake.says) == (shown.exit_code, tuple(line for line in lines if line.startswith("error: ")))
     assert [] == shell.client.list()
+
+
+@pytest.mark.parametrize("oversight", [pytest.param(each, id=each.when) for each in oversights()])
+def test_what_is_not_there_is_noted(shell: Shell, oversight: Mistake) -> None:
+    path = shell.file(oversight.text)
+    shown = shell.run("apply", "-f", path)
+    lines = shown.stderr.replace(path, "FILE").replace(shell.namespace, "HERE").splitlines()
+
+    assert (0, oversight.says) == (shown.exit_code, tuple(line for line in lines if line.startswith("note: ")))
+    assert ["mnist"] == [job.name for job in shell.client.list()]
 
 
 @pytest.fixture

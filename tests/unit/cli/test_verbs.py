@@ -49,23 +49,6 @@ def test_a_dry_run_prints_all_that_would_be_made_and_makes_nothing(shell: Shell)
     assert [] == shell.client.list()
 
 
-def test_apply_notes_what_the_job_would_wait_for(shell: Shell) -> None:
-    text = JOB.replace("        spec:\n          containers:", """\
-        spec:
-          volumes:
-          - name: data
-            persistentVolumeClaim: {claimName: data}
-          containers:""").replace("spec:\n  tf", "spec:\n  runPolicy: {schedulingPolicy: {queue: fast}}\n  tf")
-    path = shell.file(text)
-    shown = shell.run("apply", "-f", path)
-
-    assert (0, "tfjob.kubeflow.org/mnist created\n") == (shown.exit_code, shown.stdout)
-    field = "spec.tfReplicaSpecs[PS].template.spec.volumes[0].persistentVolumeClaim.claimName"
-    assert (f"note: {path}, line 14: {field}: there is no PersistentVolumeClaim 'data' in namespace {shell.namespace}. "
-            "The job waits until there is one. Create it, or correct the name.") in shown.stderr
-    assert "line 6: spec.runPolicy.schedulingPolicy.queue: there is no Queue 'fast'." in shown.stderr
-
-
 def test_get_jobs_is_one_table_of_all_kinds(shell: Shell) -> None:
     shell.says("apply", "-f", "-", text=JOB)
     jax = JOB.replace("TFJob", "JAXJob").replace("tfReplica", "jaxReplica").replace("name: tensorflow", "name: jax")
