@@ -37,6 +37,7 @@ class Person:
         return done.stdout
 
     def until(self, thing: str, path: str, value: str) -> None:
+        self("wait", thing, "--for=create", "--timeout=30s")
         self("wait", thing, f"--for=jsonpath={{{path}}}={value}", "--timeout=30s")
 
     def table(self, *arguments: str) -> list[list[str]]:

@@ -17,6 +17,7 @@ from trainmaster.runtime.clock import Clock
 NOW = timedelta()
 SHORTEST = timedelta(milliseconds=20)   # shorter than anybody notices
 LONGEST = timedelta(milliseconds=300)
+LONGEST_SLIGHT = timedelta(milliseconds=400)    # for what a slight change waits: still before anybody looks twice
 ANSWERS = 5                             # a moment is as long as so many answers take
 FOR_SLIGHT = 4                          # moments that a slight change waits for more
 WEIGHT = 0.2                            # of the newest answer in the average
@@ -48,7 +49,7 @@ class Pace:
         moment = self.moment
         if moment <= SHORTEST:
             return NOW
-        began, wait = (self._slight, moment * FOR_SLIGHT) if slight else (self._last, moment)
+        began, wait = (self._slight, min(LONGEST_SLIGHT, moment * FOR_SLIGHT)) if slight else (self._last, moment)
         if uid not in began:
             _note(began, uid, clock)
         return max(NOW, wait - timedelta(seconds=clock.monotonic() - began[uid]))
