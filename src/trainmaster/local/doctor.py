@@ -1,13 +1,19 @@
 """What this machine lacks to be a cluster, found out by trying."""
 
 import os
+import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.cluster.kubelet import capability, cgroups
+from trainmaster.cluster.kubelet import capability, cgroups, gpus
 from trainmaster.local.home import Home
+
+_MODULES = (
+    "As root, for the kernel's own way: modprobe -a nf_tables nft_chain_nat nft_masq nft_redir nft_numgen "
+    "nft_reject_ipv4"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,9 @@ class Finding:
 
 def findings(home: Home) -> list[Finding]:
     """Look at everything; the order is that of a start."""
-    return [_python(), _home(home), _sandbox(), _limits()]
+    seen = _sandbox()
+    found = [_python(), _home(home), seen, _limits()]
+    return [*found, *_network(), *_gpus()] if seen.fine else found
 
 
 def _python() -> Finding:
@@ -53,3 +61,30 @@ def _limits() -> Finding:
     kept = ", ".join(groups.folders) or "none"
     told = f"by control groups: {kept}; memory is watched otherwise, CPU and processes are not limited"
     return Finding("limits", True, f"{told}. Cause: {groups.missing}. {cgroups.REMEDY}")
+
+
+def _network() -> list[Finding]:
+    """Neither is a reason not to start: there is another way for each, or pods do without."""
+    refused = capability.rewriting()
+    if refused:
+        return [
+            Finding("services", True, f"by relays of the node agent. Cause: {refused}. {_MODULES}"),
+            Finding("outside", True, "pods have no way out. Cause: that of services"),
+        ]
+    return [Finding("services", True, "by the kernel (nftables)"), _way_out()]
+
+
+def _way_out() -> Finding:
+    if shutil.which("slirp4netns") is None:
+        why = "slirp4netns is not installed. For UDP, too: install the package slirp4netns."
+    elif not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        why = "/dev/net/tun cannot be opened. For UDP, too, as root: chmod 666 /dev/net/tun (as most systems have it)."
+    else:
+        return Finding("outside", True, "pods reach it by slirp4netns")
+    return Finding("outside", True, f"pods reach it by TCP, through the node agent. Cause: {why}")
+
+
+def _gpus() -> list[Finding]:
+    found = gpus.found()
+    told = f"{len(found)} of NVIDIA, given to pods that ask for {gpus.RESOURCE}"
+    return [Finding("GPUs", True, told)] if found else []

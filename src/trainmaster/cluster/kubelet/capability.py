@@ -24,6 +24,14 @@ sys.path.insert(0, sys.argv[2])
 from trainmaster.cluster.kubelet.trial import main
 main(sys.argv[1])
 """
+_REWRITING = """
+import os, socket
+from trainmaster.cluster.kubelet.holder import new_namespaces
+from trainmaster.cluster.network.layout import SERVICE_NETWORK, WAY_OUT_PORT
+from trainmaster.cluster.network.nftables import NETLINK_NETFILTER, Nftables
+new_namespaces(os.open("/proc", os.O_RDONLY))
+Nftables(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER), SERVICE_NETWORK).begin(WAY_OUT_PORT)
+"""
 _SOURCE = Path(__file__).resolve().parents[3]
 _PATIENCE = 30.0
 OLDEST_KERNEL = (5, 12)      # overlay in user namespaces is of 5.11, recursive mount attributes are of 5.12
@@ -79,6 +87,17 @@ def probe(directory: Path | None = None) -> Obstacle | None:
     if said.get("ok"):
         return None
     return explain(Failed.from_message(said), gather())
+
+
+def rewriting() -> str:
+    """Whether the kernel rewrites the addresses of services in a network of ours: "", or what it says. Tried in a
+    child, since whoever leaves the host's network may not come back."""
+    try:
+        done = subprocess.run([sys.executable, "-c", _REWRITING], capture_output=True, text=True, timeout=_PATIENCE,
+                              check=False)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {_PATIENCE:.0f} seconds"
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
 
 
 def explain(failed: Failed, facts: Facts) -> Obstacle:
