@@ -46,6 +46,7 @@ class _Pod:
     fraction: Report = field(default_factory=Report)
     files: dict[Path, int] = field(default_factory=dict)
     spoke: bool = False
+    looks: int = 0
 
 
 class Readings:
@@ -53,20 +54,20 @@ class Readings:
 
     def __init__(self, settings: NodeSettings, client: Client, transport: Transport, clock: Clock) -> None:
         self._settings, self._transport, self._clock = settings, transport, clock
-        self._informer = Informer(client, PODS, clock=clock, fields=f"spec.nodeName={settings.name}", labels=JOB_NAME)
+        self.informer = Informer(client, PODS, clock=clock, fields=f"spec.nodeName={settings.name}", labels=JOB_NAME)
         self._pods: dict[str, _Pod] = {}
-        self._looks = 0
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._informer.run())
-            await self._informer.synced()
+            group.create_task(self.informer.run())
+            await self.informer.synced()
             while True:
-                await self._look()
+                await self.look()
                 await self._clock.sleep(LOOK_EVERY)
 
-    async def _look(self) -> None:
-        there = {uid_of(pod): pod for pod in self._informer.copy.all()}
+    async def look(self) -> None:
+        """Once at every pod."""
+        there = {uid_of(pod): pod for pod in self.informer.copy.all()}
         self._pods = {uid: known for uid, known in self._pods.items() if uid in there}
         found: dict[tuple[str, str], dict[str, tuple[Object, Report, str]]] = {}
         for uid, pod in there.items():
@@ -78,7 +79,6 @@ class Readings:
             if report:
                 known.spoke = True
                 found.setdefault((namespace_of(pod), labels_of(pod)[JOB_NAME]), {})[uid] = (pod, report, source)
-        self._looks += 1
         for job, said in found.items():
             speaker = self._speaker(job)
             if speaker in said:
@@ -103,7 +103,8 @@ class Readings:
         except BadName:
             return Report(), PRINTED
         printed = self._printed(known, places.log)
-        if self._looks % SEARCH_EVERY == 0:
+        known.looks += 1
+        if known.looks % SEARCH_EVERY == 1:
             for folder in _folders(known.thing, places.volumes):
                 for path in _event_files(folder):
                     known.files.setdefault(path, 0)
