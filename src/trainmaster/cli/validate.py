@@ -2,17 +2,23 @@
 
 import asyncio
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.output import BAD_INPUT, say
+from trainmaster.cli.output import BAD_INPUT, printed, say
 from trainmaster.sdk.manifests import Manifest, ManifestError, files, read
+
+if TYPE_CHECKING:
+    from trainmaster.local.validate import Finding
 
 
 @click.command(epilog="Example: trainmaster validate -f job.yaml")
 @click.argument("targets", nargs=-1, metavar="[FILE|FOLDER|-]...")
 @click.option("-f", "--filename", "named", multiple=True, metavar="FILE|FOLDER|-", help="As kubectl has it.")
-def command(targets: tuple[str, ...], named: tuple[str, ...]) -> None:
+@click.option("-o", "--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Form of the output.")
+def command(targets: tuple[str, ...], named: tuple[str, ...], form: str) -> None:
     """Say what is wrong with manifests, with file, line, field and remedy.
 
     Nothing is sent anywhere. Exit code: 0 nothing is wrong, 2 something is.
@@ -21,9 +27,15 @@ def command(targets: tuple[str, ...], named: tuple[str, ...]) -> None:
     if not wanted:
         raise click.UsageError("give a file, a folder, or - for standard input")
     wrong, manifests = _read(wanted)
+    found = asyncio.run(_judge(manifests))
+    mistakes = len(wrong) + sum(not finding.advice for _, finding in found)
+    if form == "json":
+        printed([*({"what": problem, "advice": False} for problem in wrong), *(_record(*each) for each in found)], form)
+        sys.exit(BAD_INPUT if mistakes else 0)
     for problem in wrong:
         say(f"error: {problem}")
-    mistakes = len(wrong) + asyncio.run(_judge(manifests))
+    for manifest, finding in found:
+        say(f"{'note' if finding.advice else 'error'}: {manifest.place(finding.field)}: {finding}")
     if mistakes:
         say(f"{mistakes} mistake{'s' if mistakes > 1 else ''} in {len(manifests) + len(wrong)} "
             f"object{'s' if len(manifests) + len(wrong) > 1 else ''}.")
@@ -47,14 +59,14 @@ def _read(targets: tuple[str, ...]) -> tuple[list[str], list[Manifest]]:
     return wrong, found
 
 
-async def _judge(manifests: list[Manifest]) -> int:
-    """Say what is wrong with each; how many mistakes there are."""
+def _record(manifest: Manifest, finding: "Finding") -> dict[str, object]:
+    return {"source": manifest.source, "line": manifest.line(finding.field), "field": finding.field,
+            "what": finding.what, "remedy": finding.remedy, "advice": finding.advice}
+
+
+async def _judge(manifests: list[Manifest]) -> "list[tuple[Manifest, Finding]]":
+    """What is wrong with each."""
     from trainmaster.local.validate import validating
 
-    mistakes = 0
     async with validating() as validator:
-        for manifest in manifests:
-            for finding in await validator.findings(manifest.thing):
-                say(f"{'note' if finding.advice else 'error'}: {manifest.place(finding.field)}: {finding}")
-                mistakes += not finding.advice
-    return mistakes
+        return [(manifest, finding) for manifest in manifests for finding in await validator.findings(manifest.thing)]

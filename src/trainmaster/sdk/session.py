@@ -4,8 +4,8 @@ The verbs are functions over a session. They are coroutines that wait for nothin
 the same ones run on an event loop (`AsyncClient`) and without one (`Client`, see `kube.blocking`).
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import orjson
 
@@ -19,6 +19,7 @@ from trainmaster.sdk.jobs import BATCH, WAITING, Job, is_job, is_training
 if TYPE_CHECKING:
     from datetime import datetime
 
+T = TypeVar("T")
 JobRef = str | Job      # its name, KIND/NAME, or the job itself
 
 
@@ -74,7 +75,7 @@ class Session:
             kinds = [(await self.kind(word)).resource] if slash else await self.job_kinds()
         if not all(map(is_job, kinds)):
             raise NoJob(f"{job}: a {kinds[0].kind} is not a job.")
-        found = [each for resource in kinds if (each := await self._get(resource, name, where)) is not None]
+        found = await _allowed(kinds, lambda resource: self._get(resource, name, where))
         if len(found) > 1:
             choices = " or ".join(f"{each.kind.lower()}/{name}" for each in found)
             raise NoJob(f"There are several jobs '{name}' in namespace {where}. Write {choices}.")
@@ -87,9 +88,9 @@ class Session:
         """All jobs of a namespace ("" is all of them), with what those that wait are waiting for."""
         found: list[Job] = []
         where = self.namespace if namespace is None else namespace
-        for resource in await self.job_kinds() if kinds is None else kinds:
-            page = await self.client.list(resource, where, labels=labels)
-            found += [job for item in page.items if not (job := Job(resource, item)).owned]
+        chosen = await self.job_kinds() if kinds is None else kinds
+        for page in await _allowed(chosen, lambda resource: self._page(resource, where, labels)):
+            found += page
         return await self.with_reasons(found, where) if reasons else found
 
     async def with_reasons(self, jobs: list[Job], namespace: str) -> list[Job]:
@@ -116,6 +117,10 @@ class Session:
                     said.setdefault(key_of(group), why)
         return said
 
+    async def _page(self, resource: Resource, namespace: str, labels: str) -> list[Job]:
+        page = await self.client.list(resource, namespace, labels=labels)
+        return [job for item in page.items if not (job := Job(resource, item)).owned]
+
     async def _get(self, resource: Resource, name: str, namespace: str) -> Job | None:
         try:
             return Job(resource, await self.client.get(resource, name, namespace))
@@ -136,6 +141,21 @@ class Session:
         else:
             hint = "There is none at all; look into all namespaces with `trainmaster get jobs -A`."
         return f"There is no job '{name}' in namespace {namespace}. {hint}"
+
+
+async def _allowed(kinds: Iterable[Resource], ask: Callable[[Resource], Awaitable[T | None]]) -> list[T]:
+    """The answers for each kind. One that we may not see hides no other; only if all are refused, it is said."""
+    found, refused = [], []
+    for resource in kinds:
+        try:
+            answer = await ask(resource)
+        except Forbidden as problem:
+            refused.append(problem)
+        else:
+            found.append(answer)
+    if refused and not found:
+        raise refused[0]
+    return [each for each in found if each is not None]
 
 
 def named(word: str, kinds: Iterable[Served]) -> Served | None:

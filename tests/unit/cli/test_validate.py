@@ -1,5 +1,6 @@
 """`trainmaster validate`, and what `apply` and `run` say about the same mistakes: file, line, field, remedy."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -86,6 +87,15 @@ def test_files_folders_and_standard_input_together(tmp_path: Path) -> None:
     assert (2, "2 mistakes in 3 objects.") == (code, lines[-1])
     assert lines[0].startswith("error: FILE/b.yml, line 2, column 1: ")
     assert lines[1].startswith("error: standard input, line 10: spec.tfReplicaSpecs[Worker].replicas: ")
+
+
+def test_findings_are_data_for_programs(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(GOOD.replace("replicas: 2", "replicas: -1"))
+    shown = CliRunner().invoke(command, ["-o", "json", str(path)])
+    (found,) = json.loads(shown.output)
+
+    assert (2, 10, "spec.tfReplicaSpecs[Worker].replicas") == (shown.exit_code, found["line"], found["field"])
 
 
 def test_nothing_to_look_at_is_a_mistake_in_the_command() -> None:

@@ -17,16 +17,18 @@ import pytest
 from kubernetes import client as other
 from trainmaster import AsyncClient, Client, Job, JobFailed, JobGone, NoJob, TimedOut
 from trainmaster.api import groups
-from trainmaster.api.core import CONFIG_MAPS, PODS
+from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS, PODS
 from trainmaster.api.meta import Object, Resource, timestamp, uid_of
 from trainmaster.api.schema import definitions
+from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.kube.client import Client as KubeClient
-from trainmaster.kube.errors import Unreachable
+from trainmaster.kube.errors import Forbidden, Unreachable
 from trainmaster.kube.transport import Request, Response, Stream, Transport
 from trainmaster.sdk.errors import NoReplica, NoSuchKind, NotPossible
 from trainmaster.sdk.logs import Line, Wanted
 from trainmaster.sdk.manifests import ManifestError
+from trainmaster.sdk.session import Session
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
 
@@ -465,3 +467,27 @@ async def test_submit_a_script(stage: Stage, tmp_path: Path) -> None:
         await stage.sdk.submit(JOB, workers=2)
     with pytest.raises(ManifestError, match="choose one of pytorch"):
         await stage.sdk.submit(tmp_path / "train.py", framework="abacus")
+
+
+async def test_kinds_that_one_may_not_see_hide_no_others() -> None:
+    """Somebody with a role for one kind of job only."""
+    clock = VirtualClock()
+    async with embedded(clock) as cluster:
+        await cluster.install([each for each in definitions() if each["metadata"]["name"] in INSTALLED])
+        await AsyncClient(transport=cluster.transport(), clock=clock).submit(JOB)
+        admin = cluster.client()
+        rule = {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["get", "list"]}
+        await admin.create(CLUSTER_ROLES, {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                                           "metadata": {"name": "tf"}, "rules": [rule]})
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tf"}
+        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "eve"}
+        await admin.create(CLUSTER_ROLE_BINDINGS, {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "tf"},
+            "roleRef": reference, "subjects": [subject]})
+        eve = Session(cluster.client_as(Identity("eve", ())), clock, "default")
+        mallory = Session(cluster.client_as(Identity("mallory", ())), clock, "default")
+
+        assert ["mnist"] == [job.name for job in await eve.jobs(None)]
+        assert "TFJob" == (await eve.find("mnist")).kind
+        with pytest.raises(Forbidden):
+            await mallory.jobs(None)
