@@ -6,11 +6,14 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from trainmaster.api import quantity
 from trainmaster.cluster.kubelet import gpus
 from trainmaster.cluster.kubelet import main as kubelet
 from trainmaster.cluster.kubelet.catalog import Catalog, shipped
+from trainmaster.cluster.kubelet.output import MOST_BYTES, MOST_FILES
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.local import parts, reports
@@ -24,6 +27,8 @@ from trainmaster.runtime.clock import RealClock
 
 # CPU time can be shared, and a laptop should not refuse an example: four times the cores.
 CPU_FACTOR = 4
+LOG_SIZE, LOG_FILES = "TRAINMASTER_LOG_SIZE", "TRAINMASTER_LOG_FILES"
+LEAST_LOG = 64 * 1024
 
 
 def main() -> int:
@@ -47,12 +52,14 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
         loop.add_signal_handler(number, stop.set)
     there = gpus.found()
     offers = {**what_this_machine_offers(), **({gpus.RESOURCE: str(len(there))} if there else {}), **offered}
+    log_bytes, log_files = log_limits(os.environ)
     access = kubeconfig.load(home.keys / "node.kubeconfig")
     api = urlsplit(access.server)
     settings = kubelet.NodeSettings(
         name=node_name_of(socket.gethostname()), run=home.run, logs=home.pod_logs, volumes=home.volumes,
         cpus=offers.pop("cpu"), memory=offers.pop("memory"), resources=offers, hidden=(home.path,),
-        gpus=there, announced=reports.announced, api=(str(api.hostname), api.port or 443),
+        log_bytes=log_bytes, log_files=log_files, gpus=there, announced=reports.announced,
+        api=(str(api.hostname), api.port or 443),
     )
     client = Client(kubeconfig.transport(access), user_agent="kubelet")
     agent = asyncio.create_task(
@@ -75,6 +82,23 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
             task.cancel()
         await asyncio.gather(agent, told, reading, return_exceptions=True)
         await client.close()
+
+
+def log_limits(environment: Mapping[str, str]) -> tuple[int, int]:
+    """How large a file of a container's log grows, and how many are kept; no files: one without a bound.
+
+    What makes no sense is not worth a node that does not start: then the kubelet's defaults count.
+    """
+    try:
+        size = int(quantity.parse(environment.get(LOG_SIZE) or str(MOST_BYTES)))
+        files = int(environment.get(LOG_FILES) or MOST_FILES)
+    except ValueError:
+        size = files = -1
+    if size >= LEAST_LOG and files >= 0:
+        return size, files
+    log.logger("node").warning(f"{LOG_SIZE} must be a size of at least 64Ki and {LOG_FILES} a number: "
+                               "taking 10Mi and 5")
+    return MOST_BYTES, MOST_FILES
 
 
 def what_this_machine_offers() -> dict[str, str]:

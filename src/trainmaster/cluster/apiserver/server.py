@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from trainmaster.api.core import ENDPOINTS, NAMESPACES, SERVICES
+from trainmaster.api.core import NAMESPACES
 from trainmaster.api.meta import Json, Object, Resource
 from trainmaster.cluster.apiserver import (
     applying,
@@ -64,6 +64,7 @@ from trainmaster.cluster.apiserver.selectors import Selector, selector
 from trainmaster.cluster.apiserver.streaming import Streaming, in_pieces
 from trainmaster.cluster.apiserver.traffic import Traffic
 from trainmaster.cluster.apiserver.watches import Watches, wanted
+from trainmaster.cluster.apiserver.ways import Ways
 from trainmaster.cluster.store import Closed, Refused, Store
 from trainmaster.kube.transport import Request, Response, Transport
 from trainmaster.runtime.clock import Clock
@@ -157,7 +158,6 @@ class ApiServer:
         self._clock = clock
         self._node = node
         self._doors = dict(doors or {})
-        self._reach = reach
         self._catalog = Catalog((*BUILT_IN, *metering.KINDS) if node is not None else BUILT_IN)
         self._admission = Admission(store, self._catalog)
         self._rbac = Rbac(store)
@@ -167,6 +167,7 @@ class ApiServer:
         self._chain = Chain(store, self._catalog, judges)
         self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock,
                                     (Escalation(self._rbac).check, node_access.restrict))
+        self._ways = Ways(store, self._catalog, self._resources, node, reach)
         self._evictions = Evictions(store, self._catalog, self._resources, clock)
         self.accounts = Accounts(store, clock, account_key)
         self._reviews = Reviews(self._access, self._rbac, self._whose)
@@ -245,7 +246,9 @@ class ApiServer:
             raise failures.unknown_resource()
         call = Call(kind, where, verb, query, request, who)
         if kind.virtual:
-            return await self._metered(call) if where.group == metering.GROUP else self._virtual(call)
+            if where.group != metering.GROUP:
+                return self._virtual(call)
+            return _json(200, await self._ways.metered(kind, where, verb, call.selector()))
         part = where.subresource if where.subresource and kind.subresource(where.subresource) else ""
         note.about = (call.verb, where.group, where.version, where.plural, part)
         if where.subresource:
@@ -293,28 +296,6 @@ class ApiServer:
         sent, _ = lifecycle.readable(call.kind, call.body().value)
         said = self._reviews.answer(call.kind, call.who, call.place.namespace, sent, self._clock.now())
         return _json(201, said)
-
-    async def _metered(self, call: Call) -> Answer:
-        """What pods or nodes use, measured now."""
-        place, kind = call.place, call.kind
-        if call.verb not in kind.verbs or place.subresource or self._node is None:
-            raise failures.method_not_allowed()
-        pods, nodes = (self._catalog.find("", "v1", plural) for plural in ("pods", "nodes"))
-        assert pods is not None
-        assert nodes is not None
-        stored = pods if kind is metering.PODS else nodes
-        page = await lists.read(self._store, stored, place.namespace, call.selector(), Query(()))
-        things = [thing for thing in map(orjson.loads, page.items) if place.name in ("", thing["metadata"]["name"])]
-        if kind is metering.PODS:
-            hosts = {thing["spec"].get("nodeName") for thing in things} - {None, ""}
-            known = {thing["metadata"]["uid"]: thing for thing in things}
-            found = metering.of_pods(await metering.measured(sorted(hosts), self._node), known)
-        else:
-            named = {thing["metadata"]["name"]: thing for thing in things}
-            found = metering.of_nodes(await metering.measured(sorted(named), self._node), named)
-        if place.name and not found:
-            raise failures.not_found(kind.resource, place.name)
-        return _json(200, found[0] if place.name else metering.as_list(kind, found))
 
     def _authorize(self, who: Identity, wanted: Attributes) -> None:
         """Raises Failure 403."""
@@ -439,7 +420,7 @@ class ApiServer:
             case "exec" | "attach" | "portforward":
                 return await self._connected(call)
             case "proxy":
-                return self._proxied(call)
+                return self._ways.proxied(call.kind, place, call.request)
             case "token":
                 asked = parts.token_request(call.attachment() if call.request.body.strip() else {})
                 self._nodes.check_token(call.who, place.namespace, place.name, asked)
@@ -456,21 +437,6 @@ class ApiServer:
             case _:
                 return await self._shielded(self._write_part(call))
 
-    def _proxied(self, call: Call) -> Answer:
-        """The way to a pod's, a service's or a node's own HTTP."""
-        place, request = call.place, call.request
-        wanted = proxying.wanted(place.name)
-        if not place.rest and request.method in {"GET", "HEAD"} and not proxying.upgrades(request.headers):
-            return Response(301, {"Location": proxying.with_slash(request)})
-        thing = orjson.loads(self._resources.get(call.kind, place.namespace, wanted.name))
-        backed = None
-        if place.plural == SERVICES.plural:
-            endpoints = self._catalog.find(ENDPOINTS.group, ENDPOINTS.version, ENDPOINTS.plural)
-            assert endpoints is not None
-            found = self._store.get(endpoints.key(place.namespace, wanted.name))
-            backed = orjson.loads(found.value) if found is not None else {}
-        return proxying.way(place, wanted, thing, backed, request, self._reach)
-
     async def _connected(self, call: Call) -> Answer:
         """A way to the pod, if webhooks have nothing against it."""
         place = call.place
@@ -478,7 +444,7 @@ class ApiServer:
         kind, options = connecting.options(place.subresource, call.query)
         if "upgrade" not in call.request.headers.get("connection", "").lower():
             raise failures.bad_request("Upgrade request required")
-        way = connecting.tunnel(pod, place.subresource, call.query, self._reach)
+        way = connecting.tunnel(pod, place.subresource, call.query, self._ways.reach)
         review = self._chain.review(call.kind, call.asked(CONNECT, kind=kind))
         if review is not None:
             shown = {"kind": kind.kind, "apiVersion": kind.api_version, **options}

@@ -11,6 +11,8 @@ from tests.unit.cluster.kubelet.node import Node
 from trainmaster.cluster.kubelet import spdy
 from trainmaster.cluster.kubelet.finding import Refused
 from trainmaster.cluster.kubelet.forwarding import ports
+from trainmaster.kube.http import HttpTransport
+from trainmaster.kube.transport import Request
 
 # Listens on the pod's own loopback alone; answers a line with what it got, then ends.
 ECHO = """
@@ -112,3 +114,18 @@ async def test_spdy_inside_a_websocket(pod: Node) -> None:
 def test_ports_that_are_none_are_refused(given: list[str]) -> None:
     with pytest.raises(Refused):
         ports(given)
+
+
+@pytest.mark.parametrize(("address", "code"), [
+    pytest.param("127.0.0.1", 403, id="the machine itself"),
+    pytest.param("169.254.169.254", 403, id="the cloud's credentials"),
+    pytest.param("10.0.0.1", 403, id="another network"),
+    pytest.param("localhost", 403, id="a name"),
+    pytest.param("10.88.0.1", 503, id="an address of the pods' network where nobody listens"),
+])
+async def test_only_addresses_of_pods_are_dialled(address: str, code: int, node: Node) -> None:
+    transport = HttpTransport("http://kubelet", unix_socket=node.settings.socket)
+    try:
+        assert code == (await transport.send(Request("GET", f"/dial/{address}/9"))).status
+    finally:
+        await transport.close()

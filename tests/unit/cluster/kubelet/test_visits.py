@@ -174,6 +174,7 @@ async def test_attach_shows_what_is_printed_and_passes_on_what_is_typed(node: No
             if isinstance(frame, Data) and frame.stream == streams["stdout"]:
                 assert b"got two\n" == frame.data
                 break
+    await node.heard("a", "bad two")
     status, log = await node.log("a")
     assert (200, ["bad one", "bad two", "got one", "got two", "ready"]) == (status, sorted(log.splitlines()))
 
