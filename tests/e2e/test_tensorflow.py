@@ -36,14 +36,3 @@ def test_two_parameter_servers_and_four_workers_learn_digits(person: Person) -> 
     person.trainmaster("down")
 
     assert {} == leftovers(before)
-
-
-@pytest.mark.frameworks
-def test_the_example_of_make_run_succeeds(person: Person) -> None:
-    """`make run` is this command with a cluster of its own around it."""
-    example = Path(__file__).parents[2] / "examples" / "tfjob" / "dist-mnist.yaml"
-
-    done = person.trainmaster("run", "-", text=example.read_text(), timeout=420)
-
-    assert 0 == done.returncode, done.stderr
-    assert "test accuracy" in done.stdout
