@@ -99,12 +99,12 @@ async def _serve(
         supplies, Following(client, clock),
     )
     outside = Upstream(_resolvers, clock.monotonic)
-    nameserver = Nameserver(services.copy.all, everyone.copy.all, outside)
+    nameserver = Nameserver(services.copy.all, everyone.copy.all, outside, slices.copy.all)
     doors = Doors(
         services.copy.all, slices.copy.all, mine.copy.all, api=settings.api, clock=clock,
         complain=lambda thing, text: events.warning(thing, "PortNotOpen", text),
     )
-    for informer in (services, everyone):
+    for informer in (services, everyone, slices):
         informer.on_change(lambda before, after: nameserver.changed())  # noqa: ARG005  any change will do
     for informer in (services, slices, mine):
         informer.on_change(lambda before, after: doors.changed())  # noqa: ARG005

@@ -10,7 +10,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from trainmaster.api.meta import Object, labels_of, name_of, namespace_of
+from trainmaster.api.meta import Key, Object, labels_of, name_of, namespace_of
+from trainmaster.cluster.network.forwarding import SERVICE_NAME
 
 DOMAIN = "cluster.local"
 TTL = 5                 # seconds, as CoreDNS: names follow pods
@@ -45,9 +46,21 @@ class Zone:
     parents: frozenset[str] = frozenset()                                       # names on the way to others
 
 
-def build(services: Iterable[Object], pods: Iterable[Object]) -> Zone:
-    """The zone for these services and pods."""
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """Somebody behind a service: the label below the service's name, and whether it asked for that."""
+
+    label: str
+    address: str
+    asked: bool
+
+
+def build(services: Iterable[Object], pods: Iterable[Object], slices: Iterable[Object] = ()) -> Zone:
+    """The zone for these services and pods. Who is behind a service without a selector is told by its slices."""
     drawn = _Drawn()
+    by_service: dict[Key, list[Object]] = {}
+    for one in slices:
+        by_service.setdefault(Key(namespace_of(one), labels_of(one).get(SERVICE_NAME, "")), []).append(one)
     by_namespace: dict[str, list[Object]] = {}
     for pod in pods:
         if (pod.get("status") or {}).get("podIP") and not _over(pod):
@@ -58,7 +71,9 @@ def build(services: Iterable[Object], pods: Iterable[Object]) -> Zone:
         if spec.get("type") == "ExternalName":
             drawn.aliases[name] = str(spec.get("externalName") or "").rstrip(".").lower()
         else:
-            drawn.service(name, service, _backing(service, by_namespace.get(namespace_of(service), [])))
+            listed = by_service.get(Key(namespace_of(service), name_of(service)), [])
+            backing = _backing(service, by_namespace.get(namespace_of(service), [])) or _listed(service, listed)
+            drawn.service(name, spec, backing)
     return Zone(
         drawn.addresses, drawn.pointers, drawn.targets, drawn.aliases, _parents([*drawn.addresses, *drawn.aliases])
     )
@@ -73,24 +88,22 @@ class _Drawn:
     targets: dict[str, tuple[Target, ...]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
 
-    def service(self, name: str, service: Object, backing: list[Object]) -> None:
+    def service(self, name: str, spec: Object, backing: list[_Host]) -> None:
         """A headless one without pods is not there, as in CoreDNS. Pods have names below either sort."""
-        spec = service.get("spec") or {}
-        hosts = [self._host(name, service, pod) for pod in backing]
+        hosts = [self._host(name, one) for one in backing]
         own = str(spec.get("clusterIP") or HEADLESS)
         if own != HEADLESS:
             self.addresses[name] = (own,)
             self.pointers[_reverse(own)] = name
         elif backing:
-            self.addresses[name] = tuple(pod["status"]["podIP"] for pod in backing)
+            self.addresses[name] = tuple(one.address for one in backing)
         self._ports(name, spec.get("ports") or (), hosts if own == HEADLESS else [name])
 
-    def _host(self, name: str, service: Object, pod: Object) -> str:
-        address = str(pod["status"]["podIP"])
-        host = f"{_host_label(pod, service)}.{name}".lower()
-        self.addresses[host] = (*self.addresses.get(host, ()), address)
-        if _reverse(address) not in self.pointers or _has_own_name(pod, service):
-            self.pointers[_reverse(address)] = host      # of several names the one it asked for
+    def _host(self, name: str, one: _Host) -> str:
+        host = f"{one.label}.{name}".lower()
+        self.addresses[host] = (*self.addresses.get(host, ()), one.address)
+        if _reverse(one.address) not in self.pointers or one.asked:
+            self.pointers[_reverse(one.address)] = host      # of several names the one it asked for
         return host
 
     def _ports(self, name: str, ports: Iterable[Object], hosts: list[str]) -> None:
@@ -257,14 +270,27 @@ def encoded(name: str) -> bytes:
     return b"".join(bytes([len(label)]) + label.encode("latin-1") for label in name.split(".")) + b"\0"
 
 
-def _backing(service: Object, pods: list[Object]) -> list[Object]:
+def _listed(service: Object, slices: Iterable[Object]) -> list[_Host]:
+    """Who is behind a service that somebody else looks after."""
+    spec = service.get("spec") or {}
+    found = []
+    for one in slices if not spec.get("selector") else ():
+        for endpoint in one.get("endpoints") or () if one.get("addressType", "IPv4") == "IPv4" else ():
+            ready = (endpoint.get("conditions") or {}).get("ready") is not False
+            if ready or spec.get("publishNotReadyAddresses"):
+                address, label = str(endpoint["addresses"][0]), str(endpoint.get("hostname") or "")
+                found.append(_Host(label or address.replace(".", "-"), address, bool(label)))
+    return found
+
+
+def _backing(service: Object, pods: list[Object]) -> list[_Host]:
     spec = service.get("spec") or {}
     selector = spec.get("selector") or {}
     if not selector:
         return []
     unready_too = bool(spec.get("publishNotReadyAddresses"))
     return [
-        pod for pod in pods
+        _Host(_host_label(pod, service), str(pod["status"]["podIP"]), _has_own_name(pod, service)) for pod in pods
         if selector.items() <= labels_of(pod).items() and (unready_too or _ready(pod))
     ]
 

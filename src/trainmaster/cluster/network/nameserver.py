@@ -24,11 +24,12 @@ class Nameserver:
 
     def __init__(
         self, services: Callable[[], Iterable[Object]], pods: Callable[[], Iterable[Object]],
-        upstream: Upstream | None = None,
+        upstream: Upstream | None = None, slices: Callable[[], Iterable[Object]] = tuple,
     ) -> None:
         self._services = services
         self._pods = pods
         self._upstream = upstream
+        self._slices = slices
         self._zone: Zone | None = None
         self._gate = asyncio.Semaphore(_CONNECTIONS)
 
@@ -39,7 +40,7 @@ class Nameserver:
     def here(self, query: bytes, *, stream: bool) -> bytes | None:
         """The answer, if we have it; None when somebody else must be asked."""
         if self._zone is None:
-            self._zone = build(self._services(), self._pods())
+            self._zone = build(self._services(), self._pods(), self._slices())
         if self._upstream is not None:
             others, target = elsewhere(query, self._zone)
             if others or target:

@@ -40,6 +40,7 @@ ZONE = build(
         service("empty", selector={"app": "nobody"}),
         service("idle", clusterIP="10.96.0.6", selector={"app": "nobody"}),
         service("elsewhere", namespace="other"),
+        service("foreign", selector={}),
         service("outside", type="ExternalName", externalName="db.example.com"),
         service("indirect", type="ExternalName", externalName=f"front.train.{SUFFIX}."),
     ],
@@ -49,6 +50,12 @@ ZONE = build(
         pod("slow", "10.88.0.4", ready=False),
         pod("done", "10.88.0.5", phase="Succeeded"),
         pod("other", "10.88.0.6", labels={"app": "x"}),
+    ],
+    [
+        {"metadata": {"name": "foreign-1", "namespace": "train", "labels": {"kubernetes.io/service-name": "foreign"}},
+         "addressType": "IPv4", "endpoints": [
+             {"addresses": ["10.9.8.7"], "hostname": "db"},
+             {"addresses": ["10.9.8.6"], "conditions": {"ready": False}}]},
     ],
 )
 
@@ -97,6 +104,8 @@ def addresses(reply: bytes) -> list[str]:
                  id="not ready ones if it asks for them"),
     pytest.param(["10.88.0.2"], f"w-0.workers.train.{SUFFIX}", id="a pod by host name below its subdomain"),
     pytest.param(["10.88.0.3"], f"10-88-0-3.workers.train.{SUFFIX}", id="a pod without one by its address"),
+    pytest.param(["10.9.8.7"], f"foreign.train.{SUFFIX}", id="without a selector: whom its slices list"),
+    pytest.param(["10.9.8.7"], f"db.foreign.train.{SUFFIX}", id="by the name they give, too"),
     pytest.param(["10.88.0.9"], "10-88-0-9.train.pod.cluster.local", id="a pod's own name says its address"),
 ])
 def test_addresses(expected: list[str], name: str) -> None:
