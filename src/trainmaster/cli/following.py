@@ -134,7 +134,7 @@ def _later(first: Failure, other: Failure) -> str:
 def delete(job: Submitted) -> str:
     """The command that removes a job with its pods."""
     about = job.thing["metadata"]
-    return f"kubectl delete {job.resource.kind.lower()} {about['name']} -n {about['namespace']}"
+    return f"trainmaster delete {job.resource.kind.lower()}/{about['name']} -n {about['namespace']}"
 
 
 def _keeps_pods(job: Submitted) -> bool:

@@ -12,7 +12,7 @@ COMMANDS = {
     "up": ("trainmaster.cli.up", "Start the embedded cluster in the background."),
     "down": ("trainmaster.cli.down", "Stop the embedded cluster, pods first."),
     "status": ("trainmaster.cli.status", "What is up, what runs, what waits."),
-    "run": ("trainmaster.cli.run", "Run manifests and follow the job to its end."),
+    "run": ("trainmaster.cli.run", "Run a script or manifests, and follow the job to its end."),
     "apply": ("trainmaster.cli.apply", "Create or change what files describe."),
     "get": ("trainmaster.cli.get", "List jobs of all kinds, with the reason; or objects of any kind."),
     "describe": ("trainmaster.cli.describe", "All that is known about a job."),

@@ -57,10 +57,17 @@ def written(home: Home, requirements: str, image: str) -> str:
     listed = place / f"{digest}.txt"
     listed.write_text(requirements + "\n")
     name = f"{PREFIX}{digest}"
-    entry = {"names": [name], "python": base.python, "packages": [*base.packages, "-r", str(listed)],
-             "environment": dict(base.environment)}
+    packages = [*base.packages, *(_plain(requirements) or ("-r", str(listed)))]
+    entry = {"names": [name], "python": base.python, "packages": packages, "environment": dict(base.environment)}
     (place / f"{digest}.yaml").write_text(yaml.safe_dump({"images": [entry]}))
     return name
+
+
+def _plain(requirements: str) -> list[str]:
+    """The packages, if there is nothing else in the list: people are told what is installed, not from which file."""
+    lines = [line.partition(" #")[0].strip() for line in requirements.splitlines()]
+    found = [line for line in lines if line and not line.startswith("#")]
+    return [] if any(line.startswith("-") or "--" in line or line.endswith("\\") for line in found) else found
 
 
 class WithRecipes:

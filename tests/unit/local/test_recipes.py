@@ -25,13 +25,20 @@ def test_the_same_list_is_the_same_environment_and_another_is_another(home: Home
     assert one != written(home, "tqdm==4.67", "tensorflow/tensorflow")
 
 
-def test_packages_of_the_framework_come_first(home: Home) -> None:
-    name = written(home, "tqdm", "tensorflow/tensorflow")
+def test_plain_packages_are_told_by_name(home: Home) -> None:
+    name = written(home, "# what we need\ntqdm==4.67  # bars\n", "python")
+    (entry,) = read((home.path / "recipes" / f"{name.removeprefix(PREFIX)}.yaml").read_text()).images
+
+    assert ("tqdm==4.67",) == entry.packages
+
+
+def test_options_of_pip_stay_in_the_list(home: Home) -> None:
+    name = written(home, "--pre\ntqdm", "tensorflow/tensorflow")
     (entry,) = read((home.path / "recipes" / f"{name.removeprefix(PREFIX)}.yaml").read_text()).images
 
     assert "tensorflow" == entry.python
     assert "-r" == entry.packages[-2]
-    assert "tqdm\n" == Path(entry.packages[-1]).read_text()
+    assert "--pre\ntqdm\n" == Path(entry.packages[-1]).read_text()
 
 
 def test_lists_that_name_others_are_put_together(tmp_path: Path) -> None:
