@@ -82,7 +82,7 @@ def _command(found: click.Command, ctx: click.Context, called: str) -> Iterator[
     if example:
         yield f"\nExample: `{example}`"
     rows = [_option(each, ctx) for each in found.get_params(ctx)
-            if isinstance(each, click.Option) and each.name != "help"]
+            if isinstance(each, click.Option) and "--help" not in each.opts]
     if rows:
         yield "\n| option | meaning |\n|---|---|"
         yield from rows

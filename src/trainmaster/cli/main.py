@@ -38,6 +38,17 @@ COMMANDS = {
 }
 
 
+SECTIONS = (      # of `--help`
+    ("Jobs", ("run", "get", "describe", "explain", "logs", "events", "wait", "scale", "suspend", "resume", "restart",
+              "delete")),
+    ("Inside of replicas", ("exec", "cp", "top")),
+    ("Manifests", ("apply", "validate")),
+    ("The embedded cluster", ("up", "down", "status", "doctor", "images")),
+    ("On Kubernetes", ("operator", "scheduler", "crds")),
+    ("Shell", ("completion",)),
+)
+
+
 class Lazy(click.Group):
     """A group whose commands are modules, each with a click command called `command`."""
 
@@ -52,8 +63,23 @@ class Lazy(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        listed = {name for _, names in SECTIONS for name in names}
+        for title, names in (*SECTIONS, ("More", [name for name in COMMANDS if name not in listed])):
+            rows = [(name.ljust(width), COMMANDS[name][1]) for name in names if name in COMMANDS]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, 1, 0.5)
+            ctx.fail(f"No such command '{args[0]}'.{f' Did you mean {near[0]}?' if near else ''}")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -130,9 +130,13 @@ class Session:
     async def _no_job(self, name: str, namespace: str, kinds: list[Resource]) -> str:
         import difflib
 
-        others = [job.name for job in await self.jobs(namespace, kinds=kinds, reasons=False)]
+        jobs = await self.jobs(namespace, reasons=False)
+        same = [f"{job.kind.lower()}/{name}" for job in jobs if job.name == name]
+        others = [job.name for job in jobs]
         near = difflib.get_close_matches(name, others, 1)
-        if near:
+        if same:
+            hint = f"Did you mean {' or '.join(same)}?"
+        elif near:
             hint = f"Did you mean {near[0]}?"
         elif not kinds or kinds == [BATCH]:
             hint = "The cluster has no kinds of training jobs; `trainmaster crds | kubectl apply -f -` adds them."

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from trainmaster.cli.main import COMMANDS, cli
+from trainmaster.cli.main import COMMANDS, SECTIONS, cli
 
 
 def run(*arguments: str, home: Path | None = None, text: str = "") -> Result:
@@ -39,6 +39,12 @@ except SystemExit:
     assert not [module for module in ("asyncio", "aiohttp", "rich", "yaml", "cryptography") if f"'{module}'" in shown]
 
 
+def test_every_command_has_its_section_of_help() -> None:
+    listed = [name for _, names in SECTIONS for name in names]
+
+    assert sorted(listed) == sorted(COMMANDS)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -55,6 +61,7 @@ except SystemExit:
         pytest.param(["operator", "--master=http://x", "--metrics-bind-address=x"],
                      "--metrics-bind-address x: write HOST:PORT", id="an address that is none"),
         pytest.param(["fly"], "No such command", id="a command that is none"),
+        pytest.param(["lgos"], "No such command 'lgos'. Did you mean logs?", id="a command that is nearly one"),
     ],
 )
 def test_bad_input_is_exit_code_2_and_a_sentence(arguments: list[str], sentence: str) -> None:

@@ -177,6 +177,7 @@ async def test_what_cannot_be_submitted_is_a_sentence(stage: Stage, what: object
     [
         pytest.param("mnits", NoJob, "Did you mean mnist?", id="a name that is nearly one"),
         pytest.param("zeppelin", NoJob, "There is mnist.", id="a name that is none"),
+        pytest.param("jaxjob/mnist", NoJob, "Did you mean tfjob/mnist?", id="another kind"),
         pytest.param("pod/mnist", NoJob, "a Pod is not a job", id="something else than a job"),
         pytest.param("tfjops/mnist", NoSuchKind, "Did you mean tfjobs?", id="a kind that is nearly one"),
     ],
