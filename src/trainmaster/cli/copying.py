@@ -1,13 +1,15 @@
 """Archives through `tar` in a container; apart from `cp`, which is loaded without what talks."""
 
+import asyncio
 from pathlib import PurePosixPath
 from typing import IO
 
 from trainmaster.cli.output import FAILED, Told
 from trainmaster.cli.remote import PIECE, guarded
 from trainmaster.cli.replicas import Place
-from trainmaster.kube.kubeconfig import Access
+from trainmaster.kube.kubeconfig import Access, transport
 from trainmaster.kube.remote import STDERR, Command, running
+from trainmaster.kube.transport import Request
 
 
 class Copy:
@@ -18,8 +20,29 @@ class Copy:
 
     def fetch(self, path: str, archive: IO[bytes]) -> None:
         """What is there, with its own name. Raises Told."""
+        if self._place.node:
+            asyncio.run(self._left_over(path, archive))
+            return
         whole = PurePosixPath(path)
         self._run(["tar", "cf", "-", "-C", str(whole.parent), "--", whole.name], f"{path} cannot be read", out=archive)
+
+    async def _left_over(self, path: str, archive: IO[bytes]) -> None:
+        """The files of a container that has ended, from its node: there is no `tar` to run any more."""
+        place = self._place
+        where = f"/api/v1/nodes/{place.node}/proxy/containerFiles/{place.namespace}/{place.pod}/{place.container}"
+        way = transport(self._access)
+        try:
+            stream = await way.open(Request("GET", where, (("path", path),)))
+            try:
+                if stream.status != 200:
+                    said = b"".join([piece async for piece in stream.chunks()]).decode(errors="replace").strip()
+                    raise Told(f"{place.replica} has ended, and its files cannot be had: {said}", FAILED)
+                async for piece in stream.chunks():
+                    archive.write(piece)
+            finally:
+                await stream.close()
+        finally:
+            await way.close()
 
     def target(self, path: str, name: str) -> str:
         """The path that a file of that name gets: in the folder that is there, or as it was given."""

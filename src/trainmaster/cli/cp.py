@@ -17,7 +17,10 @@ from trainmaster.cli.output import BAD_INPUT, FAILED, Told, say, told
 @click.option("-c", "--container", default="", metavar="NAME", help="Default: the first.")
 @cluster.options
 def command(asked: cluster.Asked, source: str, target: str, container: str) -> None:
-    """Copy a file or folder from or to a replica of a job."""
+    """Copy a file or folder from or to a replica of a job.
+
+    From a replica that has ended, too, on the embedded cluster: what it wrote is kept for as long as its pod.
+    """
     there, path = split(source)
     other, other_path = split(target)
     if bool(there) == bool(other):
@@ -27,7 +30,7 @@ def command(asked: cluster.Asked, source: str, target: str, container: str) -> N
     with asked.client(changes=bool(other)) as client:
         from trainmaster.cli.replicas import place
 
-        meant = place(client, there or other, container=container)
+        meant = place(client, there or other, container=container, ended=bool(there))
         assert client.cluster is not None
         access = client.cluster.access
     from trainmaster.cli.copying import Copy

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from trainmaster.sdk.errors import NoJob, NoReplica
 
 if TYPE_CHECKING:
+    from trainmaster.api.meta import Object
     from trainmaster.sdk.client import Client
 
 FIRST = ("chief", "master", "worker")      # who leads, if nobody was named
@@ -19,10 +20,12 @@ class Place:
     pod: str
     replica: str
     container: str = ""
+    node: str = ""          # of a pod that has ended: who still has its files
 
 
-def place(client: "Client", word: str, replica: str = "", container: str = "") -> Place:
-    """The running replica that is meant; the leading one if none is named. Raises NoJob, NoReplica."""
+def place(client: "Client", word: str, replica: str = "", container: str = "", *, ended: bool = False) -> Place:
+    """The running replica that is meant; the leading one if none is named. With `ended`, one that has ended will do.
+    Raises NoJob, NoReplica."""
     from trainmaster.api.core import PODS
     from trainmaster.api.meta import labels_of, name_of
     from trainmaster.kube.blocking import done
@@ -43,10 +46,11 @@ def place(client: "Client", word: str, replica: str = "", container: str = "") -
         if not pod:
             raise
         short = replica_of(pod).name if JOB_NAME in labels_of(pod) else name_of(pod)
-        return Place(client.session.namespace, name_of(pod), short, container)
+        return _placed(pod, client.session.namespace, short, container)
     pods = {replica_of(pod).name: pod for pod in
             done(client.session.client.list(PODS, found.namespace, labels=found.pods)).items}
     running = [name for name, pod in pods.items() if replica_of(pod).state == "Running"]
+    running = running or [name for name, pod in pods.items() if ended and _node_of_ended(pod)]
     if not replica:
         leading = sorted(running, key=lambda name: (name.rpartition("-")[0] not in FIRST, *_rank(name)))
         if not leading:
@@ -57,10 +61,21 @@ def place(client: "Client", word: str, replica: str = "", container: str = "") -
     if meant is None:
         there = ", ".join(sorted(pods)) or "none"
         raise NoReplica(f"{found.kind} {found.namespace}/{found.name} has no replica '{replica}' (found: {there}).")
-    if meant not in running:
+    if meant not in running and not (ended and _node_of_ended(pods[meant])):
         raise NoReplica(f"{meant} of {found.kind} {found.namespace}/{found.name} does not run; it is "
                         f"{replica_of(pods[meant]).state}.")
-    return Place(found.namespace, name_of(pods[meant]), meant, container)
+    return _placed(pods[meant], found.namespace, meant, container)
+
+
+def _placed(pod: "Object", namespace: str, replica: str, container: str) -> Place:
+    node, containers = _node_of_ended(pod), pod["spec"].get("containers") or [{"name": ""}]
+    return Place(namespace, str(pod["metadata"]["name"]), replica,
+                 container or (str(containers[0]["name"]) if node else ""), node)
+
+
+def _node_of_ended(pod: "Object") -> str:
+    over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return str(pod["spec"].get("nodeName") or "") if over else ""
 
 
 def _rank(name: str) -> tuple[int, int]:

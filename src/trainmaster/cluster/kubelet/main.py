@@ -18,6 +18,7 @@ from trainmaster.cluster.kubelet.following import Following
 from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.images import Images
 from trainmaster.cluster.kubelet.launcher import Launcher, Process
+from trainmaster.cluster.kubelet.leftovers import Leftovers
 from trainmaster.cluster.kubelet.plans import homes
 from trainmaster.cluster.kubelet.pods import Pods
 from trainmaster.cluster.kubelet.privacy import Privacy
@@ -139,7 +140,8 @@ async def _serve(
         group.create_task(register.keep_alive(settings, client, clock, lambda: notes(groups, doors)))
         await node.started.wait()
         group.create_task(pods.run())
-        server = Server(pods, Visits(pods, node.launcher), Usage(settings.name, groups, clock), clock, drain)
+        usage, visits = Usage(settings.name, groups, clock), Visits(pods, node.launcher)
+        server = Server(pods, visits, Leftovers(pods), usage, clock, drain)
         group.create_task(server.run(settings.socket, ready))
 
 

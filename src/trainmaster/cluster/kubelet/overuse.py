@@ -54,7 +54,7 @@ def measure(pod: Object, places: PodPlaces) -> Usage:
         if "emptyDir" in volume and (volume["emptyDir"] or {}).get("medium") != "Memory"
     }
     containers = {
-        container["name"]: _size(places.pod / container["name"]) + _size(places.logs / container["name"])
+        container["name"]: _size(places.layer(container["name"], 0).parent) + _size(places.logs / container["name"])
         for container in all_containers(pod)
     }
     return Usage(volumes, containers)

@@ -62,7 +62,7 @@ def container_plan(
         "root": {
             "rootless": rootless,
             "host_network": shares_network(pod),
-            "scratch": str(directory / "root"),
+            "scratch": str(places.layer(container["name"], attempt)),
             "etc": {
                 "hosts": hosts_file(pod, address), "resolv.conf": resolver_file(pod, resolver),
                 "hostname": hostname(pod) + "\n", "nsswitch.conf": NAME_SERVICES,

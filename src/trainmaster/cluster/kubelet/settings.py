@@ -54,6 +54,10 @@ class PodPlaces:
     def attempt(self, container: str, number: int) -> Path:
         return self.pod / container / str(number)
 
+    def layer(self, container: str, number: int) -> Path:
+        """What an attempt writes: beside the volumes, since it outlives the runtime directory as they do."""
+        return self.volumes / ".layers" / container / str(number)
+
     def log(self, container: str, number: int) -> Path:
         """The directory of an attempt's log."""
         return self.logs / container / str(number)

@@ -223,9 +223,8 @@ class Starter:
         message.touch()
         message.chmod(0o666)
         if attempt >= 2:                   # the last two are kept: the state, and `logs --previous`
-            stale = places.attempt(name, attempt - 2)
-            await asyncio.to_thread(remove, stale)
-            await asyncio.to_thread(remove, places.log(name, attempt - 2))
+            for of in (places.attempt, places.layer, places.log):
+                await asyncio.to_thread(remove, of(name, attempt - 2))
         return plan
 
     def _limits(self, life: Life, container: Object, attempt: int) -> LimitPlan:

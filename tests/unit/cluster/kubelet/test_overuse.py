@@ -48,7 +48,7 @@ def test_who_is_measured(expected: bool, thing: Object) -> None:
 
 def test_what_is_on_disk_counts(tmp_path: Path) -> None:
     places = PodPlaces(tmp_path / "p", tmp_path / "v", tmp_path / "l")
-    for file in (places.volumes / "v" / "deep" / "x", places.pod / "c0" / "0" / "root" / "upper" / "y"):
+    for file in (places.volumes / "v" / "deep" / "x", places.layer("c0", 0) / "upper" / "y"):
         file.parent.mkdir(parents=True)
         file.write_bytes(b"." * MEBI)
 

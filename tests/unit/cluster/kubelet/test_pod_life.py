@@ -1,7 +1,9 @@
 """What pods live through between start and end, with real pods: probes, hooks, sidecars."""
 
 import asyncio
+import io
 import os
+import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,6 +16,8 @@ from trainmaster.api.meta import Object
 from trainmaster.cluster.controllers.storage.main import Directories, Storage, local_path
 from trainmaster.cluster.kubelet import pods
 from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.kube.http import HttpTransport
+from trainmaster.kube.transport import Request
 from trainmaster.runtime.clock import RealClock
 from trainmaster.testing.builders import pod as built
 
@@ -268,6 +272,45 @@ async def test_memory_that_containers_share_has_its_limits(node: Node) -> None:
     await node.phase("a", "Succeeded")
 
     assert (200, "64\n8\n200\n") == await node.log("a")
+
+
+async def files(node: Node, pod: str, path: str) -> dict[str, bytes] | str:
+    """What the node packs of an ended container."""
+    transport = HttpTransport("http://kubelet", unix_socket=node.settings.socket)
+    try:
+        answer = await transport.send(Request("GET", f"/containerFiles/default/{pod}/main", (("path", path),)))
+    finally:
+        await transport.close()
+    if answer.status != 200:
+        return answer.body.decode()
+    with tarfile.open(fileobj=io.BytesIO(answer.body)) as tar:
+        return {one.name: (tar.extractfile(one) or io.BytesIO()).read() for one in tar if one.isfile()}
+
+
+async def test_what_an_ended_container_wrote_can_be_fetched(node: Node) -> None:
+    """Also after everything was stopped, until the pod is gone."""
+    write = ("echo weights > model; mkdir -p run && echo 3 > run/step; echo home > /root/h; echo cached > /cache/c; "
+             "ln -s /etc/passwd out")
+    await create(node, "a", write, {"workingDir": "/work", "volumeMounts": [{"name": "v", "mountPath": "/cache"}]},
+                 volumes=[{"name": "v", "emptyDir": {}}])
+    await node.phase("a", "Succeeded")
+
+    for again in (False, True):
+        if again:
+            assert "drained" == await node.ask("POST", "/drain")
+            await node.stop()
+            await node.start()
+            await node.until("a", lambda _: bool(node.files()))
+        assert {"model": b"weights\n"} == await files(node, "a", "model")
+        assert {"work/model": b"weights\n", "work/run/step": b"3\n"} == await files(node, "a", ".")
+        assert {"h": b"home\n"} == await files(node, "a", "/root/h")
+        assert {"c": b"cached\n"} == await files(node, "a", "/cache/c")
+        assert "leads out" in str(await files(node, "a", "out"))
+        assert "No such file" in str(await files(node, "a", "../none"))
+
+    await node.client.delete(PODS, "a", "default", grace=0)
+    await node.gone("a")
+    await soon(lambda: not node.files())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")
