@@ -1,6 +1,7 @@
 """What must hold for every decision on every cluster, tried on random ones and along random lives of jobs."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -8,11 +9,16 @@ from typing import Any
 import pytest
 
 from trainmaster.api.meta import Object
+from trainmaster.cluster.scheduler.allocate import Floor, allocate, enqueue
 from trainmaster.cluster.scheduler.amounts import ONE
-from trainmaster.cluster.scheduler.reasons import Code
+from trainmaster.cluster.scheduler.gangs import Gang
+from trainmaster.cluster.scheduler.reasons import Code, Reason
 from trainmaster.cluster.scheduler.settings import Decision, Settings
+from trainmaster.cluster.scheduler.snapshot import Snapshot
+from trainmaster.cluster.scheduler.trial import Trial
 from trainmaster.testing.scheduling import (
     LONG_AGO,
+    NOW,
     bound,
     decided,
     gang,
@@ -79,8 +85,11 @@ class World:
             for pod in mine:
                 del self.pods[pod]
 
+    def snapshot(self) -> Snapshot:
+        return snapshot(self.nodes, self.pods.values(), self.groups.values(), self.queues, classes={"high": 10})
+
     def decide(self) -> Decision:
-        there = snapshot(self.nodes, self.pods.values(), self.groups.values(), self.queues, classes={"high": 10})
+        there = self.snapshot()
         decision = decided(there, self.settings)
         assert decision == decided(there, self.settings), "the same snapshot, left as it was, the same decision"
         return decision
@@ -151,34 +160,42 @@ def _evictions_lead_to_starts(world: World, decision: Decision) -> None:
 
 def _reasons_are_true(world: World, decision: Decision) -> None:
     """A node with exactly what is said to be short, and the gang starts."""
-    if decision.evictions:      # reasons then speak of the room that is being made
+    if decision.evictions or world.settings.patience:      # reasons then speak of room that is being made or kept
         return
-    for verdict in decision.verdicts:
-        why = verdict.why
-        if why is None or why.code is not Code.NO_NODE_FITS or not why.short or world.settings.patience \
-                or world.chance.random() < 0.7:      # each costs a decision of its own
-            continue
-        name = verdict.group.key.key.name
-        asks = world.pods[f"{name}-w-0"]["spec"]["containers"][0]["resources"]["requests"]
-        missing = why.least - why.fitting
-        offers = {what: int(amount) * missing for what, amount in asks.items()}
-        for what, amount in why.short.items():
-            assert amount == (missing * ONE if what == "pods" else offers[what] * ONE), (name, why)
-        # For this gang alone, so that those before it go where they went.
-        extra = machine("extra", taints=[{"key": "for", "value": name, "effect": "NoSchedule"}],
-                        **dict[str, Any]({"cpu": 0, "memory": "1Gi", "pods": missing, **offers}))
-        started = set(bound(decision))
-        pods = []
-        for pod, thing in world.pods.items():
-            if pod.startswith(f"{name}-w-"):
-                tolerant = {**thing["spec"], "tolerations": [{"key": "for", "operator": "Exists"}]}
-                pods.append({**thing, "spec": tolerant})
-            elif thing["spec"].get("nodeName") or (pod in started and "-w-" in pod):
-                pods.append(thing)
-        groups = [group for other, group in world.groups.items() if other == name or world.placed(other) or any(
-            pod.startswith(f"{other}-w-") for pod in started)]
-        found = bound(decided(snapshot([*world.nodes, extra], pods, groups, world.queues, classes={"high": 10})))
-        assert sum(1 for pod in found if pod.startswith(f"{name}-w-")) >= missing, (name, why)
+    told = {verdict.group.key.key.name: verdict.why for verdict in decision.verdicts
+            if verdict.why is not None and verdict.why.code is Code.NO_NODE_FITS and verdict.why.short
+            and world.chance.random() < 0.3}      # each costs a decision of its own
+    for name, others in _before(world) if told else ():
+        if name in told:
+            _starts_with_what_was_short(world, name, told[name], others)
+
+
+def _before(world: World) -> Iterator[tuple[str, dict[str, str]]]:
+    """For each gang that found no place, which pods had got one when it was tried. Those that came later took what was
+    left, perhaps room that the gang counts as its own."""
+    floor = Floor(Trial(world.snapshot()), world.settings, NOW)
+    enqueue(floor)
+    known: set[Gang] = set()
+    for _ in allocate(floor):
+        placed = {step.pod.key.name: step.node for step in floor.trial.steps}
+        for waiting in floor.why.keys() - known:
+            yield waiting.group.key.key.name, placed
+        known.update(floor.why)
+
+
+def _starts_with_what_was_short(world: World, name: str, why: Reason, others: Mapping[str, str]) -> None:
+    asks = world.pods[f"{name}-w-0"]["spec"]["containers"][0]["resources"]["requests"]
+    missing = why.least - why.fitting
+    offers = {what: int(amount) * missing for what, amount in asks.items()}
+    for what, amount in why.short.items():
+        assert amount == (missing * ONE if what == "pods" else offers[what] * ONE), (name, why)
+    extra = machine("extra", **dict[str, Any]({"cpu": 0, "memory": "1Gi", "pods": missing, **offers}))
+    pods = [thing for pod, thing in world.pods.items() if pod.startswith(f"{name}-w-") or thing["spec"].get("nodeName")]
+    pods += [{**world.pods[pod], "spec": {**world.pods[pod]["spec"], "nodeName": node}} for pod, node in others.items()]
+    there = {pod["metadata"]["name"].rpartition("-w-")[0] for pod in pods}
+    groups = [group for other, group in world.groups.items() if other in there]
+    found = bound(decided(snapshot([*world.nodes, extra], pods, groups, world.queues, classes={"high": 10})))
+    assert sum(1 for pod in found if pod.startswith(f"{name}-w-")) >= missing, (name, why)
 
 
 def test_a_waiting_gang_that_fits_the_empty_cluster_starts_when_others_end() -> None:
