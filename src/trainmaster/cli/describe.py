@@ -5,33 +5,71 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli import cluster
-from trainmaster.cli.output import printed
+from trainmaster.cli.output import called, printed
 from trainmaster.cli.tables import Table, ago, span
+from trainmaster.sdk.jobs import Job, is_job
 
 if TYPE_CHECKING:
+    from trainmaster.api.meta import Object, Resource
     from trainmaster.sdk.client import Client
-    from trainmaster.sdk.jobs import Job
 
 MOST_EVENTS = 20
 
 
 @click.command(epilog="Example: trainmaster describe mnist")
-@cluster.job_argument
+@click.argument("words", nargs=-1, required=True, metavar="JOB | KIND/NAME | KIND NAME",
+                shell_complete=cluster.completes("jobs"))
 @cluster.output
 @cluster.options
-def command(asked: cluster.Asked, job: str, form: str) -> None:
-    """Show a job: replicas, conditions, what failed first, why it waits, and what happened to it."""
+def command(asked: cluster.Asked, words: tuple[str, ...], form: str) -> None:
+    """Show a job: replicas, conditions, what failed first, why it waits, and what happened to it.
+
+    Objects of other kinds are shown as they are, with their events.
+    """
+    if len(words) > 2:
+        raise click.UsageError("one at a time: JOB, KIND/NAME or KIND NAME")
     with asked.client() as client:
-        found = client.get(job)
+        resource, thing = meant(client, "/".join(words))
         if form in ("json", "yaml"):
-            printed(found.object, form)
+            printed(thing, form)
         elif form == "name":
-            click.echo(f"{found.kind.lower()}/{found.name}")
+            click.echo(called(resource, thing["metadata"]["name"]))
+        elif is_job(resource):
+            show(client, client.get(Job(resource, thing)))
         else:
-            show(client, found)
+            show_plain(client, resource, thing)
 
 
-def show(client: "Client", job: "Job") -> None:
+def meant(client: "Client", word: str) -> "tuple[Resource, Object]":
+    """A job by its name, or any object by kind and name. Raises NoJob, NoSuchKind, NotFound."""
+    from trainmaster.kube.blocking import done
+
+    kind, slash, name = word.rpartition("/")
+    resource = done(client.session.kind(kind)).resource if slash and kind not in ("job", "jobs") else None
+    if resource is None or is_job(resource):
+        job = client.get(name if resource is None else word)
+        return job.resource, job.object
+    where = client.session.namespace if resource.namespaced else ""
+    return resource, done(client.session.client.get(resource, name, where))
+
+
+def show_plain(client: "Client", resource: "Resource", thing: "Object") -> None:
+    from trainmaster.api.core import EVENTS
+    from trainmaster.cli.events import TITLES, row
+    from trainmaster.kube.blocking import done
+    from trainmaster.sdk.happenings import happening, in_order
+
+    about = {name: value for name, value in thing["metadata"].items() if name != "managedFields"}
+    click.echo(f"{resource.kind} {'/'.join(filter(None, (about.get('namespace'), about['name'])))}\n")
+    printed({**thing, "metadata": about}, "yaml")
+    fields = f"involvedObject.uid={about['uid']}"
+    found = done(client.session.client.list(EVENTS, about.get("namespace", ""), fields=fields)).items
+    if found:
+        click.echo("\nEvents")
+        Table(TITLES, indent="  ").show([row(happening(each)) for each in sorted(found, key=in_order)[-MOST_EVENTS:]])
+
+
+def show(client: "Client", job: Job) -> None:
     told = client.explain(job)
     click.echo(f"{job.kind} {job.namespace}/{job.name}")
     for title, text in _facts(job, f"{told.state}: {told.why}" if told.why else told.state):
@@ -46,7 +84,7 @@ def show(client: "Client", job: "Job") -> None:
     _events(client, job)
 
 
-def _progress(job: "Job") -> None:
+def _progress(job: Job) -> None:
     """How far it is, and its curves."""
     from datetime import UTC, datetime
 
@@ -58,7 +96,7 @@ def _progress(job: "Job") -> None:
             click.echo(f"  {line}")
 
 
-def _facts(job: "Job", state: str) -> "list[tuple[str, str]]":
+def _facts(job: Job, state: str) -> "list[tuple[str, str]]":
     policy = (job.object.get("spec") or {}).get("runPolicy") or {}
     scheduling = policy.get("schedulingPolicy") or {}
     facts = [("State", state)]
@@ -77,7 +115,7 @@ def _facts(job: "Job", state: str) -> "list[tuple[str, str]]":
     return facts
 
 
-def _replicas(client: "Client", job: "Job") -> None:
+def _replicas(client: "Client", job: Job) -> None:
     from trainmaster.api.core import PODS
     from trainmaster.api.meta import metadata, moment
     from trainmaster.kube.blocking import done
@@ -98,7 +136,7 @@ def _replicas(client: "Client", job: "Job") -> None:
         sorted(rows, key=lambda row: by_name(str(row[0]))))
 
 
-def _conditions(job: "Job") -> None:
+def _conditions(job: Job) -> None:
     from trainmaster.api.meta import moment
 
     rows = []
@@ -111,7 +149,7 @@ def _conditions(job: "Job") -> None:
         Table(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), indent="  ").show(rows)
 
 
-def _events(client: "Client", job: "Job") -> None:
+def _events(client: "Client", job: Job) -> None:
     from trainmaster.cli.events import TITLES, row
 
     found = client.events(job)

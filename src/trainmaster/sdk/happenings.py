@@ -26,7 +26,7 @@ async def happenings(session: Session, job: Job) -> list[Happening]:
     pods = (await session.client.list(PODS, job.namespace, labels=job.pods)).items
     ours = {job.uid, *map(uid_of, pods)}
     events = (await session.client.list(EVENTS, job.namespace)).items
-    found = sorted((each for each in events if _concerns(each, job, ours)), key=_order)
+    found = sorted((each for each in events if _concerns(each, job, ours)), key=in_order)
     return [happening(each) for each in found]
 
 
@@ -72,7 +72,7 @@ def _moment(text: Json) -> datetime | None:
         return None
 
 
-def _order(event: Object) -> tuple[float, int]:
+def in_order(event: Object) -> tuple[float, int]:
     """By time, which has whole seconds only; then by when it was written, where revisions are numbers."""
     time, revision = _latest(event), revision_of(event)
     return time.timestamp() if time else 0.0, int(revision) if revision.isdigit() else 0

@@ -95,6 +95,10 @@ def test_describe_has_replicas_conditions_the_first_failure_and_events(shell: Sh
                  "worker-1   Pending", "TFJobFailed", "Events\n  none"):
         assert part in shown
     assert "TFJob" == json.loads(shell.says("describe", "mnist", "-o", "json"))["kind"]
+    assert shown.splitlines()[0] == shell.says("describe", "tfjob", "mnist").splitlines()[0]
+    plain = shell.says("describe", "pod", "mnist-worker-1")
+    assert plain.startswith(f"Pod {shell.namespace}/mnist-worker-1\n\napiVersion: v1\n")
+    assert "managedFields" not in plain
 
 
 def test_wait_reaches_fails_and_gives_up(shell: Shell) -> None:
