@@ -48,9 +48,11 @@ def list_images(output: str) -> None:
 @click.option("--command", "arguments", metavar="WORDS", help="Its arguments when the container gives none.")
 @click.option("--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable; may be repeated.")
 @click.option("--workdir", metavar="DIRECTORY", help="Working directory.")
+@click.option("--file", "files", multiple=True, metavar="SOURCE:PATH",
+              help="A file or folder of this machine, shown read-only at a path in the pod; may be repeated.")
 def add(
     name: str, python: str, requirements: tuple[str, ...], rootfs: Path | None, entrypoint: str | None,
-    arguments: str | None, environment: tuple[str, ...], workdir: str | None,
+    arguments: str | None, environment: tuple[str, ...], workdir: str | None, files: tuple[str, ...],
 ) -> None:
     """Say what an image name means here. An entry of the same name is replaced."""
     from trainmaster.local import catalog
@@ -61,7 +63,7 @@ def add(
         wish = catalog.Wish(
             name, python=python, requirements=catalog.requirements(requirements, Path.cwd()), rootfs=rootfs,
             entrypoint=_words("--entrypoint", entrypoint), command=_words("--command", arguments),
-            environment=_variables(environment), directory=workdir,
+            environment=_variables(environment), directory=workdir, files=_files(files),
         )
         entry = catalog.add(home, wish)
     except catalog.Refused as error:
@@ -127,6 +129,16 @@ def _words(option: str, text: str | None) -> tuple[str, ...] | None:
         return tuple(shlex.split(text))
     except ValueError as error:
         raise click.UsageError(f"{option} {text!r}: {error}") from error
+
+
+def _files(pairs: tuple[str, ...]) -> dict[str, Path]:
+    found = {}
+    for pair in pairs:
+        source, colon, target = pair.rpartition(":")
+        if not colon or not source:
+            raise click.UsageError(f"--file {pair!r}: write SOURCE:PATH, such as ./trainer:/app/trainer")
+        found[target] = Path(source)
+    return found
 
 
 def _variables(pairs: tuple[str, ...]) -> dict[str, str]:

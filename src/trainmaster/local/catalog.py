@@ -51,6 +51,7 @@ class Wish:
     command: tuple[str, ...] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     directory: str | None = None
+    files: Mapping[str, Path] = field(default_factory=dict)      # path in the pod -> what is shown there
 
 
 def listed(home: Home) -> list[Shown]:
@@ -103,6 +104,11 @@ def _entry(home: Home, wish: Wish) -> Entry:
         raise Refused(f"--python '{wish.python}' is not one of {', '.join(sorted(shipped().pythons))}")
     if wish.directory is not None and not wish.directory.startswith("/"):
         raise Refused(f"--workdir '{wish.directory}' must begin with /")
+    for target, source in wish.files.items():
+        if not source.exists():
+            raise Refused(f"--file: there is no {source}")
+        if not target.startswith("/"):
+            raise Refused(f"--file: {target} is a path in the pod, and must begin with /")
     config, root, numbers = Config(), "", (0, 0)
     if wish.rootfs is not None:
         try:
@@ -117,7 +123,7 @@ def _entry(home: Home, wish: Wish) -> Entry:
         entrypoint=config.entrypoint if wish.entrypoint is None else wish.entrypoint,
         command=command if wish.command is None else wish.command,
         directory=wish.directory or config.directory, environment={**config.environment, **wish.environment},
-        user=numbers[0], group=numbers[1],
+        user=numbers[0], group=numbers[1], files={path: str(source.absolute()) for path, source in wish.files.items()},
     )
 
 

@@ -93,6 +93,8 @@ def test_requirements_that_cannot_be_read(words: list[str], said: str, tmp_path:
                      id="a directory of other things"),
         pytest.param(Wish("x", rootfs=Path("/etc/hostname")), "is not an archive", id="a file that is no archive"),
         pytest.param(Wish("x", rootfs=Path("/"), python="jax"), "brings a Python of its own", id="two ways at once"),
+        pytest.param(Wish("x", files={"/a": Path("/no/such")}), "there is no /no/such", id="a file that is not there"),
+        pytest.param(Wish("x", files={"a": Path("/etc")}), "must begin with /", id="a relative place for a file"),
         pytest.param(Wish("x", directory="app"), "must begin with /", id="a relative working directory"),
     ],
 )

@@ -132,7 +132,7 @@ class Catalog:
         return Image(
             name=name, entrypoint=entry.entrypoint, command=entry.command, directory=entry.directory,
             environment={"PATH": python.search_path, **entry.environment},
-            files={path: PROGRAMS / program for path, program in entry.files.items()},
+            files=_files(name, entry),
             visible=python.prefixes, user=entry.user, group=entry.group, note=catalog.substitute(name, entry),
         )
 
@@ -159,8 +159,16 @@ def _own_root(name: str, entry: Entry) -> Image:
     return Image(
         name=name, entrypoint=entry.entrypoint, command=entry.command, directory=entry.directory,
         environment={"PATH": SYSTEM_PATH, **entry.environment}, root=root, user=entry.user, group=entry.group,
-        note=entry.note,
+        files=_files(name, entry), note=entry.note,
     )
+
+
+def _files(name: str, entry: Entry) -> dict[str, Path]:
+    found = {path: PROGRAMS / source for path, source in entry.files.items()}
+    for source in found.values():
+        if not source.exists():
+            raise ImageError("ErrImagePull", f"image '{name}' shows {source}, which is not there any more")
+    return found
 
 
 def _host_image(name: str) -> Image:

@@ -121,6 +121,16 @@ def test_what_is_substituted_is_said(image: str, expected: str) -> None:
     assert expected == everything.substitute(image, entry)
 
 
+async def test_files_of_this_machine_are_shown_as_long_as_they_are_there(tmp_path: Path) -> None:
+    (tmp_path / "task.py").touch()
+    found = Catalog(tmp_path, of(Entry(names=("x",), files={"/app/task.py": str(tmp_path / "task.py")})))
+
+    assert {"/app/task.py": tmp_path / "task.py"} == (await found.prepare("x", NOTHING_TO_SAY)).files
+    (tmp_path / "task.py").unlink()
+    with pytest.raises(ImageError, match=r"task\.py, which is not there any more"):
+        await found.prepare("x", NOTHING_TO_SAY)
+
+
 async def test_a_root_file_system_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
     document = of(Entry(names=("mine/net",), rootfs=str(tmp_path / "gone")))
 

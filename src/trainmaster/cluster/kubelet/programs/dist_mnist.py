@@ -42,7 +42,7 @@ def main() -> int:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--train_steps", type=int, default=1000, help="steps of all workers together")
+    parser.add_argument("--train_steps", "--training_steps", type=int, default=1000, help="of all workers together")
     parser.add_argument("--batch_size", type=int, default=50)
     parser.add_argument("--hidden_units", type=int, default=100)
     parser.add_argument("--learning_rate", type=float, default=0.005)
