@@ -28,7 +28,7 @@ log = logger("progress")
 
 LOOK_EVERY = 2.0
 FRESH = 10.0                  # seconds after its end in which a pod that nobody has read yet is read
-SEARCH_EVERY = 5              # looks between two searches for new files
+SEARCH_EVERY = 5              # looks between two searches for further files
 TAIL = 16 << 10               # bytes at the end of a log that are looked at
 MOST_AT_ONCE = 1 << 20        # bytes of an event file that are read in one look
 MOST_FOLDERS, DEEPEST = 200, 5
@@ -104,7 +104,7 @@ class Readings:
             return Report(), PRINTED
         printed = self._printed(known, places.log)
         known.looks += 1
-        if known.looks % SEARCH_EVERY == 1:
+        if not known.files or known.looks % SEARCH_EVERY == 0:
             for folder in _folders(known.thing, places.volumes):
                 for path in _event_files(folder):
                     known.files.setdefault(path, 0)

@@ -119,7 +119,7 @@ def told(curves: Curves, now: datetime) -> list[str]:
     seconds = max(0, round((now - curves.updated).total_seconds()))
     how = {REPORTED: "reported by", TENSORBOARD: "from TensorBoard files of", PRINTED: "from lines of"}
     source = f"{how.get(curves.source, 'from')} {curves.replica or 'the job'}, {lasting(seconds)} ago"
-    lines = [f"{short_progress(curves) or 'running'} ({source})"]
+    lines = [f"{short_progress(curves) or 'how far it is was not said'} ({source})"]
     wide = max((len(name) for name in curves.metrics), default=0)
     for name, points in curves.metrics.items():
         values = [value for _, value in points]
