@@ -13,6 +13,7 @@ import struct
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from trainmaster.cluster.network.forwarding import Backend, Door, Forward
@@ -163,11 +164,16 @@ async def _accepted(
             task = asyncio.create_task(_connected(client, where(client, address[0]), dial))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
-            task.add_done_callback(lambda _: gate.release())
+            task.add_done_callback(partial(_gone, client, gate))
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _gone(client: socket.socket, gate: asyncio.Semaphore, _: object) -> None:
+    client.close()           # a task that never ran could not
+    gate.release()
 
 
 async def _connected(client: socket.socket, backend: Backend | None, dial: Dial) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -51,13 +52,14 @@ async def knocked(port: int) -> bytes:
     """Ask on the machine's loopback, until somebody answers: the door opens a moment after the object is there."""
     async with asyncio.timeout(30):
         while True:
-            try:
+            said = b""
+            with suppress(ConnectionError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                writer.write(b"abc")
-                said = await reader.read()
-                writer.close()
-            except ConnectionError:
-                said = b""
+                try:
+                    writer.write(b"abc")
+                    said = await reader.read()
+                finally:
+                    writer.close()
             if said:
                 return said
             await asyncio.sleep(0.02)
