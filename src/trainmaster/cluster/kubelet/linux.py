@@ -48,6 +48,7 @@ _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, 
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_CAPBSET_DROP = 24
+_PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -173,6 +174,11 @@ def set_sysctl(name: str, value: str) -> None:
 def set_process_name(name: str) -> None:
     """What `ps -o comm` shows."""
     _libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Be the parent of whatever loses its own below us, as an init is."""
+    _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def set_dumpable(allowed: bool) -> None:

@@ -96,6 +96,7 @@ def container_plan(
         # Kubernetes' default is to allow it. Here the programs are the host's, so it must be asked for.
         "new_privileges": privileged or bool(security.get("allowPrivilegeEscalation")),
         "limits": limits,
+        "share_processes": bool(pod["spec"].get("shareProcessNamespace")),
         "facts": {"level": level, "image": image.name, **(facts or {})},
     }
 

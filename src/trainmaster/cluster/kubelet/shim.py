@@ -10,7 +10,7 @@ into it would find nothing but the container's own log.
 """
 
 # pathlib is too large to carry
-# ruff: noqa: PTH103
+# ruff: noqa: PTH103, PTH123, PTH208
 
 import contextlib
 import json
@@ -40,6 +40,7 @@ _PASSED_ON = (
 )
 _AWAITED = (*_PASSED_ON, KILL_ALL, signal.SIGCHLD)
 _FAREWELL_SECONDS = 1.0     # how long those who look on may take to hear the last of it
+_ROUNDS = 20                # of killing what a container without a PID namespace of its own has forked
 _DRAIN_SECONDS = 2.0        # how long output is awaited from whoever still holds the pipe after all processes are dead
 
 
@@ -63,6 +64,7 @@ class ContainerPlan(TypedDict):
     capabilities: list[int]
     new_privileges: bool     # allowPrivilegeEscalation
     limits: LimitPlan
+    share_processes: bool    # the pod's containers see each other: no PID namespace of its own
     facts: dict[str, Any]    # what a later agent must know of this attempt, kept in its record
 
 
@@ -86,7 +88,7 @@ def start(plan: ContainerPlan, pause: int, proc: int, report: socket.socket) -> 
 def _nest(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
     try:
         with Step("make the container's namespaces"):
-            linux.unshare(linux.CLONE_NEWPID | linux.CLONE_NEWNS)
+            linux.unshare(linux.CLONE_NEWNS | (0 if plan["share_processes"] else linux.CLONE_NEWPID))
         fork_into(lambda: _shim(plan, proc, report), "tm-shim")
     except Failed as failed:
         report.send(json.dumps(failed.as_message()).encode())
@@ -96,6 +98,9 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
     keep_only([proc, report.fileno()])
     os.setsid()
     try:
+        if plan["share_processes"]:
+            with Step("become the parent of the container's orphans"):
+                linux.adopt_orphans()
         with Step("open the attempt's directory"):
             directory = os.open(plan["attempt_directory"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             os.makedirs(plan["log"], mode=0o700, exist_ok=True)
@@ -296,5 +301,30 @@ def _signals() -> int:
 
 def _kill_everything() -> None:
     """Every process of the container; the kernel spares the init that asks."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(-1, signal.SIGKILL)
+    if os.getpid() == 1:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(-1, signal.SIGKILL)
+        return
+    for _ in range(_ROUNDS):                   # whoever is quick enough to fork meanwhile is found in the next round
+        found = _descendants()
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _descendants() -> list[int]:
+    """Where containers share their processes: those that came from us. Orphans come back to us, as to an init."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+                if state not in (b"Z", b"X"):
+                    parents[int(name)] = int(parent)
+    mine, found = {os.getpid()}, list[int]()
+    while more := [pid for pid, parent in parents.items() if parent in mine and pid not in mine]:
+        mine.update(more)
+        found += more
+    return found

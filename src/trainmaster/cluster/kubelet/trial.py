@@ -95,6 +95,8 @@ def _container(run: str, pod: str, attempt: str, rootless: bool) -> shim.Contain
             "privileged": False, "readonly": False,
         },
         "argv": ["/bin/true"], "environment": {"PATH": "/usr/bin:/bin"}, "directory": "/", "user": 0, "group": 0,
-        "groups": [], "capabilities": sorted(linux.DEFAULT_CAPABILITIES), "new_privileges": False, "facts": {},
+        "groups": [], "capabilities": sorted(linux.DEFAULT_CAPABILITIES), "new_privileges": False,
+        "share_processes": False,
+        "facts": {},
         "limits": {"groups": [], "watch": 0, "score": 0},
     }

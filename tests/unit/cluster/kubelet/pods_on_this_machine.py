@@ -65,7 +65,8 @@ class Machine:
                 "readonly": False, **wanted.get("root", {}),
             },
             "argv": wanted["argv"], "environment": {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"},
-            "directory": "/", "user": 0, "group": 0, "groups": [], "new_privileges": False, "facts": {"level": 0},
+            "directory": "/", "user": 0, "group": 0, "groups": [], "new_privileges": False, "share_processes": False,
+            "facts": {"level": 0},
             "capabilities": sorted(linux.DEFAULT_CAPABILITIES),
             "limits": {"groups": [], "watch": 0, "score": 0}, **wanted.get("plan", {}),
         }

@@ -313,6 +313,24 @@ async def test_what_an_ended_container_wrote_can_be_fetched(node: Node) -> None:
     await soon(lambda: not node.files())
 
 
+async def test_containers_that_share_their_processes_see_each_other(node: Node) -> None:
+    """And yet each ends with all that it forked, and without the others."""
+    made = built("a", node="here", command=("/bin/sh", "-c", "sleep 4321 & sleep 1234"), shareProcessNamespace=True)
+    other = ("until pids=$(grep -lsa 'sleep.1234' /proc/[0-9]*/cmdline); do sleep 0.05; done; "
+             "for file in $pids; do pid=${file#/proc/}; kill ${pid%/cmdline}; done; "
+             "while grep -qsa 'sleep.4321' /proc/[0-9]*/cmdline; do sleep 0.05; done; cat /proc/1/comm")
+    made["spec"]["containers"].append(
+        {"name": "other", "image": "busybox", "command": ["/bin/sh", "-c", other.replace("sleep.", "^sleep.")]}
+    )
+    await node.client.create(PODS, made)
+
+    status = (await node.phase("a", "Failed"))["status"]
+
+    ends = {one["name"]: one["state"]["terminated"]["exitCode"] for one in status["containerStatuses"]}
+    assert {"main": 143, "other": 0} == ends
+    assert (200, "tm-pause\n") == await node.log("a", "other")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")
 def test_all_of_this_as_an_ordinary_user() -> None:
     as_an_ordinary_user(__file__)
