@@ -20,7 +20,7 @@ from trainmaster.api.core import CONFIG_MAPS, PODS
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver.auth import Authenticator, Identity
 from trainmaster.cluster.apiserver.http import serve
-from trainmaster.cluster.kubelet import holder
+from trainmaster.cluster.kubelet import cgroups, holder
 from trainmaster.cluster.kubelet.capability import probe
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.kube.client import Client
@@ -273,6 +273,7 @@ async def made_world() -> AsyncIterator[World]:
             await reading
             await listening.stop()
             assert await asyncio.to_thread(holder.end, base / "run")
+            cgroups.end(base / "run")
             remove(base)
 
 

@@ -73,9 +73,10 @@ class Cgroups:
         joined: list[str] = []
         for folder in dict.fromkeys(self.folders.values()):
             controllers = [name for name, where in self.folders.items() if where == folder]
-            (folder / uid).mkdir(exist_ok=True)
+            (folder / uid).mkdir(parents=True, exist_ok=True)      # somebody may have tidied up an empty one of ours
             if self.version == 2:
-                _enable(folder / uid, controllers)
+                for above in (folder, folder / uid):
+                    _enable(above, controllers)
             _set(folder / uid, settings(pod, self.version), controllers)
             (folder / uid / name).mkdir(exist_ok=True)
             _set(folder / uid / name, settings(container, self.version), controllers)
