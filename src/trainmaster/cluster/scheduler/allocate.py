@@ -7,71 +7,20 @@ for the gang that waits for it, and the first in line cannot be overtaken for ev
 
 import heapq
 from collections.abc import Iterator
-from datetime import datetime
 
 from trainmaster.api.meta import moment
-from trainmaster.cluster.scheduler import dialects, filters, preemption, queues
-from trainmaster.cluster.scheduler.amounts import PODS, Amounts, add, minus, plus, total
+from trainmaster.cluster.scheduler import dialects, filters, queues
+from trainmaster.cluster.scheduler.amounts import PODS, Amounts, minus, plus, total
 from trainmaster.cluster.scheduler.boards import choose
-from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, PENDING, Gang, share
+from trainmaster.cluster.scheduler.floor import Floor
+from trainmaster.cluster.scheduler.gangs import ALLOCATED, PENDING, Gang, share
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
-from trainmaster.cluster.scheduler.settings import Eviction, Settings
-from trainmaster.cluster.scheduler.snapshot import Claim, Pod, Queue, State
+from trainmaster.cluster.scheduler.snapshot import Claim, Pod, State
 from trainmaster.cluster.scheduler.trial import Trial
+from trainmaster.cluster.scheduler.victims import push_out
 
 FOREVER = float("inf")
-
-
-class Floor:
-    """All gangs, all queues and one trial: the state of a decision about groups."""
-
-    def __init__(self, trial: Trial, settings: Settings, now: datetime) -> None:
-        self.trial = trial
-        self.settings = settings
-        self.now = now
-        self.evictions: list[Eviction] = []
-        self.why: dict[Gang, Reason] = {}
-        snapshot = trial.snapshot
-        self.cluster = total(node.offers for node in snapshot.nodes.values())
-        self.gangs = [Gang(group, list(snapshot.pods_of(key)), snapshot.priority_of(group))
-                      for key, group in snapshot.groups.items()]
-        self.by_key = {gang.group.key: gang for gang in self.gangs}
-        self.accounts: dict[tuple[str, str], Account] = {}
-        for (dialect, name), queue in snapshot.queues.items():
-            self.accounts[dialect, name] = Account(queue)
-        for gang in self.gangs:
-            if not dialects.by_name(gang.group.key.dialect).queued:
-                key = (gang.group.key.dialect, gang.group.queue)
-                self.accounts.setdefault(key, Account(Queue(gang.group.queue)))
-        self._settle_accounts()
-
-    def account(self, gang: Gang) -> Account | None:
-        return self.accounts.get((gang.group.key.dialect, gang.group.queue))
-
-    def _settle_accounts(self) -> None:
-        busy: dict[Account, None] = {}
-        for gang in self.gangs:
-            account = self.account(gang)
-            if account is None:
-                continue
-            for pod in gang.pods:
-                if pod.state in ALLOCATED or (pod.state is State.PENDING and not pod.gated):
-                    add(account.request, pod.requests)
-                    busy[account] = None
-                if pod.state in ALLOCATED:
-                    add(account.allocated, pod.requests)
-            if gang.group.phase == INQUEUE and gang.group.wanted:
-                rest = minus(gang.group.wanted, gang.allocated)
-                account.inqueue = plus(account.inqueue, {name: max(left, 0) for name, left in rest.items()})
-        by_dialect: dict[str, list[Account]] = {}
-        for (dialect, _name), account in self.accounts.items():
-            by_dialect.setdefault(dialect, []).append(account)
-        for accounts in by_dialect.values():
-            siblings = [account.queue for account in accounts]
-            for account in accounts:
-                account.ceiling = queues.ceiling(account, self.cluster, siblings)
-            queues.deserve([account for account in accounts if account in busy], self.cluster)
 
 
 def enqueue(floor: Floor) -> None:
@@ -84,19 +33,16 @@ def enqueue(floor: Floor) -> None:
     for gang in sorted(there, key=lambda gang: _order(floor, gang)):
         account = floor.account(gang)
         wanted = gang.group.wanted or {}
-        if account is None or not account.queue.open:
+        if account is None or not account.open or not account.leaf:
             continue      # said by `allocate`
         over = {name: amount + promised.get(name, 0) + used.get(name, 0)
                 - int(floor.cluster.get(name, 0) * floor.settings.overcommit) for name, amount in wanted.items()}
         over = {name: amount for name, amount in over.items() if amount > 0}
-        narrow = [name for name, amount in wanted.items() if account.ceiling is not None and name in account.ceiling
-                  and amount + account.allocated.get(name, 0) + account.inqueue.get(name, 0) > account.ceiling[name]
-                  and name in (account.queue.capability or {})]
-        if narrow:
-            gang.refused = f"queue resource quota insufficient: insufficient {', '.join(sorted(narrow))}"
-            short = {name: wanted[name] + account.allocated.get(name, 0) + account.inqueue.get(name, 0)
-                     - (account.ceiling or {}).get(name, 0) for name in narrow}
-            floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name, short=short)
+        narrow = _narrow(account, wanted)
+        if narrow is not None:
+            full, short = narrow
+            gang.refused = f"queue resource quota insufficient: insufficient {', '.join(sorted(short))}"
+            floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=full.queue.name, short=short)
         elif over:
             gang.refused = f"resource in cluster is overused: overused {', '.join(sorted(over))}"
             # The factor is Volcano's business; what people lack is what is really not there.
@@ -110,7 +56,19 @@ def enqueue(floor: Floor) -> None:
         else:
             gang.entered = True
             promised = plus(promised, wanted)
-            account.inqueue = plus(account.inqueue, wanted)
+            for each in account.line:
+                each.inqueue = plus(each.inqueue, wanted)
+
+
+def _narrow(account: Account, wanted: Amounts) -> tuple[Account, dict[str, int]] | None:
+    """The queue, it or one above it, whose capability is too small for what is wanted, and by how much."""
+    for each in account.path:
+        over = {name: amount + each.allocated.get(name, 0) + each.inqueue.get(name, 0) - (each.ceiling or {})[name]
+                for name, amount in wanted.items()
+                if name in (each.ceiling or {}) and name in (each.queue.capability or {})}
+        if short := {name: amount for name, amount in over.items() if amount > 0}:
+            return each, short
+    return None
 
 
 def allocate(floor: Floor) -> Iterator[None]:
@@ -161,9 +119,10 @@ def _may_try(floor: Floor, gang: Gang) -> bool:
     if account is None:
         floor.why[gang] = Reason(Code.QUEUE_MISSING, least=gang.least, queue=gang.group.queue)
         return False
-    if not account.queue.open:
+    if not account.open or not account.leaf:
         if unplaced or not gang.pods:
-            floor.why[gang] = Reason(Code.QUEUE_CLOSED, least=gang.least, queue=gang.group.queue)
+            code = Code.QUEUE_CLOSED if account.leaf else Code.QUEUE_INNER
+            floor.why[gang] = Reason(code, least=gang.least, queue=gang.group.queue)
         return False
     if dialect.enqueues and _pending(gang) and not gang.entered:
         return False
@@ -195,7 +154,7 @@ def _try(floor: Floor, gang: Gang, account: Account) -> bool:
     queues.refund(account, total(pod.requests for pod in placed))
     if was_ready:
         return False      # the rest waits, and the gang runs without it
-    if _fits_later(floor, gang, members) or _push_out(floor, gang, account, members):
+    if _fits_later(floor, gang, members) or push_out(floor, gang, account, members):
         return False
     _explain(floor, gang, failed)
     return False
@@ -212,7 +171,7 @@ def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
             break
         kind = (pod.role, id(pod.demands))
         there = choose(floor.trial, pod)
-        short = account.allows(pod.requests) if there is not None and account.queue.raw is not None else ""
+        short = account.refuses(pod.requests) if there is not None and account.queue.raw is not None else None
         if there is not None and not short:
             floor.trial.place(pod, there.name)
             queues.charge(account, pod.requests)
@@ -220,9 +179,10 @@ def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
             continue
         failed.append(pod)
         if short:
-            gang.errors[pod.uid] = f"queue {account.queue.name} may not have more {short}"
-            floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name, short={
-                short: pod.requests[short] + account.allocated.get(short, 0) - account.deserved.get(short, 0)})
+            full, what = short
+            gang.errors[pod.uid] = f"queue {full.queue.name} may not have more {what}"
+            floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=full.queue.name, short={
+                what: pod.requests[what] + full.allocated.get(what, 0) - full.most.get(what, 0)})
         elif kind in roles and pod.role:
             gang.errors[pod.uid] = (f"Task {pod.key.name} with role spec {pod.role} has already predicated failed, "
                                     "skip")
@@ -255,70 +215,11 @@ def _fits_later(floor: Floor, gang: Gang, members: list[Pod]) -> bool:
     return True
 
 
-def _push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> bool:
-    """By preemption within the queue, then by reclaiming from other queues, if either is switched on."""
-    needed = members[:max(gang.least - sum(1 for pod in gang.pods if pod.state in ALLOCATED), 0)]
-    if not needed or not all(pod.preempts for pod in needed):
-        return False
-    ways = []
-    if floor.settings.preempt:
-        ways.append(("preempt", lambda pod: _lesser(floor, gang, pod)))
-    if floor.settings.reclaim and not account.overused:
-        ways.append(("reclaim", lambda pod: _borrowed(floor, gang, account, pod)))
-    for why, allowed in ways:
-        mark = floor.trial.mark()
-        victims = preemption.for_gang(floor.trial, needed, allowed)
-        if victims is not None and not _allowed_after(floor, account, needed, victims):
-            floor.trial.back(mark)      # the queue would stop it: nobody is sent away for nothing
-        elif victims is not None:
-            floor.evictions += [Eviction(pod.key, pod.uid, why, pod.group) for pod in victims]
-            for pod in victims:
-                if pod.group is not None:
-                    floor.by_key[pod.group].leaving = True
-            gang.held = True
-            floor.why[gang] = Reason(Code.BEING_FREED, least=gang.least, queue=gang.group.queue)
-            return True
-    return False
-
-
-def _allowed_after(floor: Floor, account: Account, needed: list[Pod], victims: list[Pod]) -> bool:
-    """Whether the queue may have the gang once the victims are gone."""
-    if account.queue.raw is None:
-        return True
-    snapshot = floor.trial.snapshot
-    given = total(pod.requests for pod in victims if pod.group is not None and pod.group in snapshot.groups
-                  and floor.accounts.get((pod.group.dialect, snapshot.groups[pod.group].queue)) is account)
-    held = plus(minus(account.allocated, given), total(pod.requests for pod in needed))
-    return all(held.get(name, 0) <= account.deserved.get(name, 0)
-               for pod in needed for name, amount in pod.requests.items() if amount and name != PODS)
-
-
-def _lesser(floor: Floor, gang: Gang, pod: Pod) -> bool:
-    """A pod of a less important gang of the same queue that may be sent away."""
-    group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
-    return (group is not None and group is not gang.group and not floor.by_key[group.key].placed
-            and group.key.dialect == gang.group.key.dialect
-            and group.queue == gang.group.queue and pod.preemptable and pod.priority < preemption.CRITICAL
-            and floor.trial.snapshot.priority_of(group) < gang.priority)
-
-
-def _borrowed(floor: Floor, gang: Gang, account: Account, pod: Pod) -> bool:
-    """A pod of a queue that has more than it deserves and gives back."""
-    group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
-    if group is None or group.key.dialect != gang.group.key.dialect or pod.priority >= preemption.CRITICAL \
-            or floor.by_key[group.key].placed:
-        return False
-    other = floor.accounts.get((group.key.dialect, group.queue))
-    if other is None or other is account or not other.queue.reclaimable:
-        return False
-    return any(other.allocated.get(name, 0) > other.deserved.get(name, 0) for name in pod.requests if name != PODS)
-
-
 def _refuse_for_queue(floor: Floor, gang: Gang, account: Account) -> None:
-    if gang.ready() or _push_out(floor, gang, account, gang.waiting):      # within the queue there may be lesser ones
+    if gang.ready() or push_out(floor, gang, account, gang.waiting):      # within the queue there may be lesser ones
         return
     wanted = total(pod.requests for pod in gang.waiting[:gang.least])
-    short = {name: amount + account.allocated.get(name, 0) - account.deserved.get(name, 0)
+    short = {name: amount + account.allocated.get(name, 0) - account.most.get(name, 0)
              for name, amount in wanted.items()}
     floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name,
                              short={name: amount for name, amount in short.items() if amount > 0})
@@ -354,19 +255,18 @@ def _stopped_by_queue(floor: Floor, gang: Gang, short: Amounts) -> Reason | None
     account = floor.account(gang)
     if account is None or account.queue.raw is None:
         return None
-    cluster = plus(floor.cluster, short)
     mine = gang.group.key.dialect
-    there = {name: Account(other.queue, other.request, other.allocated)
-             for (dialect, name), other in floor.accounts.items() if dialect == mine}
-    for other in there.values():
-        other.ceiling = queues.ceiling(other, cluster, [each.queue for each in there.values()])
-    queues.deserve([other for other in there.values() if other.request], cluster)
+    there = queues.copies(other for (dialect, _), other in floor.accounts.items() if dialect == mine)
+    queues.settle(there.values(), plus(floor.cluster, short), quotas=dialects.by_name(mine) is dialects.T9K)
     then = there[account.queue.name]
     missing = max(gang.least - sum(1 for pod in gang.pods if pod.state in ALLOCATED), 0)
-    wanted = plus(then.allocated, total(pod.requests for pod in gang.waiting[:missing]))
-    over = {name: amount - then.deserved.get(name, 0) for name, amount in wanted.items() if name != PODS}
-    over = {name: amount for name, amount in over.items() if amount > 0}
-    return Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name, short=over) if over else None
+    wanted = total(pod.requests for pod in gang.waiting[:missing])
+    for each in then.path:
+        over = {name: amount + each.allocated.get(name, 0) - each.most.get(name, 0)
+                for name, amount in wanted.items() if name != PODS and amount}
+        if over := {name: amount for name, amount in over.items() if amount > 0}:
+            return Reason(Code.QUEUE_FULL, least=gang.least, queue=each.queue.name, short=over)
+    return None
 
 
 def _holders(floor: Floor, gang: Gang, lacked: Amounts | set[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from trainmaster.cluster.scheduler.amounts import PODS, Amounts, shown
 class Code(StrEnum):
     QUEUE_MISSING = "QueueMissing"
     QUEUE_CLOSED = "QueueClosed"
+    QUEUE_INNER = "QueueInner"                # it has queues below it: jobs go into those
     QUEUE_FULL = "QueueFull"                  # the queue may not have so much now
     CLUSTER_FULL = "ClusterFull"              # Volcano's overcommit check: its pods may not even be made
     TOO_FEW_MEMBERS = "TooFewMembers"         # not enough pods exist
@@ -44,6 +45,8 @@ class Reason:
                 return f"queue {self.queue} does not exist; create it or name another"
             case Code.QUEUE_CLOSED:
                 return f"queue {self.queue} is closed and starts nothing new"
+            case Code.QUEUE_INNER:
+                return f"queue {self.queue} has queues below it and starts nothing itself; name one of those"
             case Code.QUEUE_FULL:
                 return f"queue {self.queue} may not have so much now: {_amounts(self.short)} short"
             case Code.TOO_FEW_MEMBERS:

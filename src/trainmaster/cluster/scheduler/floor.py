@@ -1,0 +1,66 @@
+"""The state of a decision about groups: all gangs, all queues with what they hold, and one trial.
+
+What `allocate` and `victims` share.
+"""
+
+from datetime import datetime
+
+from trainmaster.cluster.scheduler import dialects, queues
+from trainmaster.cluster.scheduler.amounts import add, minus, plus, total
+from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, Gang
+from trainmaster.cluster.scheduler.queues import Account
+from trainmaster.cluster.scheduler.reasons import Reason
+from trainmaster.cluster.scheduler.settings import Eviction, Settings
+from trainmaster.cluster.scheduler.snapshot import Pod, Queue, State
+from trainmaster.cluster.scheduler.trial import Trial
+
+
+class Floor:
+    """All gangs, all queues and one trial: the state of a decision about groups."""
+
+    def __init__(self, trial: Trial, settings: Settings, now: datetime) -> None:
+        self.trial = trial
+        self.settings = settings
+        self.now = now
+        self.evictions: list[Eviction] = []
+        self.why: dict[Gang, Reason] = {}
+        snapshot = trial.snapshot
+        self.cluster = total(node.offers for node in snapshot.nodes.values())
+        self.gangs = [Gang(group, list(snapshot.pods_of(key)), snapshot.priority_of(group))
+                      for key, group in snapshot.groups.items()]
+        self.by_key = {gang.group.key: gang for gang in self.gangs}
+        self.accounts: dict[tuple[str, str], Account] = {}
+        for (dialect, name), queue in snapshot.queues.items():
+            self.accounts[dialect, name] = Account(queue)
+        for gang in self.gangs:
+            if not dialects.by_name(gang.group.key.dialect).queued:
+                key = (gang.group.key.dialect, gang.group.queue)
+                self.accounts.setdefault(key, Account(Queue(gang.group.queue)))
+        self._settle_accounts()
+
+    def account(self, gang: Gang) -> Account | None:
+        return self.accounts.get((gang.group.key.dialect, gang.group.queue))
+
+    def account_of(self, pod: Pod) -> Account | None:
+        """The queue that a running pod takes from."""
+        gang = self.by_key.get(pod.group) if pod.group is not None else None
+        return self.account(gang) if gang is not None else None
+
+    def _settle_accounts(self) -> None:
+        for gang in self.gangs:
+            account = self.account(gang)
+            if account is None:
+                continue
+            for pod in gang.pods:
+                if pod.state in ALLOCATED or (pod.state is State.PENDING and not pod.gated):
+                    add(account.request, pod.requests)
+                if pod.state in ALLOCATED:
+                    add(account.allocated, pod.requests)
+            if gang.group.phase == INQUEUE and gang.group.wanted:
+                rest = minus(gang.group.wanted, gang.allocated)
+                account.inqueue = plus(account.inqueue, {name: max(left, 0) for name, left in rest.items()})
+        by_dialect: dict[str, list[Account]] = {}
+        for (dialect, _name), account in self.accounts.items():
+            by_dialect.setdefault(dialect, []).append(account)
+        for dialect, accounts in by_dialect.items():
+            queues.settle(accounts, self.cluster, quotas=dialects.by_name(dialect) is dialects.T9K)

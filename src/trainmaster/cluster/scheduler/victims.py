@@ -1,0 +1,97 @@
+"""Which gangs may send which away: within a queue by importance, between queues what was borrowed, T9k's by queue.
+
+`preemption` finds the fewest on the nodes; here stands who may be asked at all, and that nobody goes unless the queues
+then let the other start.
+"""
+
+from collections.abc import Callable
+
+from trainmaster.cluster.scheduler import preemption, queues
+from trainmaster.cluster.scheduler.amounts import PODS, minus, plus, total
+from trainmaster.cluster.scheduler.floor import Floor
+from trainmaster.cluster.scheduler.gangs import ALLOCATED, Gang
+from trainmaster.cluster.scheduler.queues import Account
+from trainmaster.cluster.scheduler.reasons import Code, Reason
+from trainmaster.cluster.scheduler.settings import Eviction
+from trainmaster.cluster.scheduler.snapshot import Pod
+
+
+def push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> bool:
+    """By preemption within the queue, then by reclaiming from other queues, if either is switched on."""
+    needed = members[:max(gang.least - sum(1 for pod in gang.pods if pod.state in ALLOCATED), 0)]
+    if not needed or not all(pod.preempts for pod in needed):
+        return False
+    ways: list[tuple[str, Callable[[Pod], bool]]] = []
+    if floor.settings.preempt:
+        outranked = _outranked if account.sharing is queues.Sharing.QUOTA else _lesser
+        ways.append(("preempt", lambda pod: outranked(floor, gang, pod)))
+    if floor.settings.reclaim and not account.overused and account.sharing is not queues.Sharing.QUOTA:
+        ways.append(("reclaim", lambda pod: _borrowed(floor, gang, account, pod)))
+    for why, allowed in ways:
+        mark = floor.trial.mark()
+        victims = preemption.for_gang(floor.trial, needed, allowed)
+        if victims is not None and not _allowed_after(floor, account, needed, victims, claimed=why == "reclaim"):
+            floor.trial.back(mark)      # the queue would stop it: nobody is sent away for nothing
+        elif victims is not None:
+            floor.evictions += [Eviction(pod.key, pod.uid, why, pod.group) for pod in victims]
+            for pod in victims:
+                if pod.group is not None:
+                    floor.by_key[pod.group].leaving = True
+            gang.held = True
+            floor.why[gang] = Reason(Code.BEING_FREED, least=gang.least, queue=gang.group.queue)
+            return True
+    return False
+
+
+def _allowed_after(floor: Floor, account: Account, needed: list[Pod], victims: list[Pod], *, claimed: bool) -> bool:
+    """Whether the queue, and those above it, may have the gang once the victims are gone; what is claimed back, only up
+    to what the queue deserves."""
+    if account.queue.raw is None:
+        return True
+    wanted = total(pod.requests for pod in needed)
+    for each in account.line:
+        given = total(pod.requests for pod in victims if _below(floor, pod, each))
+        held = plus(minus(each.allocated, given), wanted)
+        limit = each.deserved if claimed and each is account else each.most
+        if any(held.get(name, 0) > limit.get(name, 0) for name, amount in wanted.items() if amount and name != PODS):
+            return False
+    return True
+
+
+def _below(floor: Floor, pod: Pod, account: Account) -> bool:
+    """Whether what the pod has counts for this queue."""
+    own = floor.account_of(pod)
+    return own is not None and any(each is account for each in own.line)
+
+
+def _lesser(floor: Floor, gang: Gang, pod: Pod) -> bool:
+    """A pod of a less important gang of the same queue that may be sent away."""
+    group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
+    return (group is not None and group is not gang.group and not floor.by_key[group.key].placed
+            and group.key.dialect == gang.group.key.dialect
+            and group.queue == gang.group.queue and pod.preemptable and pod.priority < preemption.CRITICAL
+            and floor.trial.snapshot.priority_of(group) < gang.priority)
+
+
+def _borrowed(floor: Floor, gang: Gang, account: Account, pod: Pod) -> bool:
+    """A pod of a queue that has more than it deserves and gives back."""
+    group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
+    if group is None or group.key.dialect != gang.group.key.dialect or pod.priority >= preemption.CRITICAL \
+            or floor.by_key[group.key].placed:
+        return False
+    other = floor.account_of(pod)
+    if other is None or other is account or not other.queue.reclaimable:
+        return False
+    left = minus(other.allocated, total(going.requests for going in floor.trial.going if _below(floor, going, other)))
+    kept = other.queue.guarantee or {}
+    return any(left.get(name, 0) > other.deserved.get(name, 0) for name in pod.requests if name != PODS) and all(
+        left.get(name, 0) - amount >= kept[name] for name, amount in pod.requests.items() if name in kept)
+
+
+def _outranked(floor: Floor, gang: Gang, pod: Pod) -> bool:
+    """T9k's way: a pod of a less important queue that gives up what it has; never one of the same queue."""
+    own, other = floor.account(gang), floor.account_of(pod)
+    if own is None or other is None or pod.group is None or floor.by_key[pod.group].placed:
+        return False
+    return (pod.group.dialect == gang.group.key.dialect and other.queue.reclaimable
+            and pod.priority < preemption.CRITICAL and other.queue.priority < own.queue.priority)
