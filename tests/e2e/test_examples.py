@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.e2e.conftest import PEOPLE
 from tests.e2e.person import Person
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -15,14 +16,17 @@ AGREE = {
     "pytorchjob/elastic.yaml": 2, "tfjob/multi-worker.yaml": 4, "xgboostjob/lightgbm.yaml": 3,
     "xgboostjob/xgboost.yaml": 3,
 }
-# Too slow for the slice, where the framework is tried another way.
-LONG = ("pytorchjob/elastic.yaml", "paddlejob/paddle.yaml", "jaxjob/jax.yaml", "mxjob/mxnet.yaml",
-        "tfjob/multi-worker.yaml", "xgboostjob/xgboost.yaml", "pytorchjob/ddp.yaml")
+# The others are too slow for the slice, where their framework is tried another way.
+SLICE = {("tfjob/dist-mnist.yaml", "root"), ("tfjob/parameter-server.yaml", "root"),
+         ("xgboostjob/lightgbm.yaml", "ordinary user")}
 
 
 @pytest.mark.frameworks
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.full] if name in LONG else []) for name in MANIFESTS]
+    ("name", "trainer"),
+    [pytest.param(name, who, marks=[] if (name, who) in SLICE else [pytest.mark.full], id=f"{name} by {who}")
+     for name in MANIFESTS for who in PEOPLE],
+    indirect=["trainer"],
 )
 def test_an_example_runs_as_it_is(name: str, trainer: Person) -> None:
     """`make run` is the first of TFJob with a cluster of its own around it."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.e2e.conftest import PEOPLE
 from tests.e2e.person import Person
 
 from trainmaster.api.meta import Object
@@ -103,21 +104,28 @@ FOUR = {
 }
 
 
-@pytest.mark.parametrize("framework", FOUR)
-def test_replicas_end_with_equal_parameters(framework: str, trainer: Person) -> None:
-    case = FOUR[framework] if trainer.name == "root" else TWO[framework]
-
-    trained(trainer, f"{framework}-{sum(case.roles.values())}", case)
+SIZES = {"two": TWO, "four": FOUR}
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("framework", TWO)
-def test_so_do_the_others(framework: str, trainer: Person) -> None:
-    case = TWO[framework] if trainer.name == "root" else FOUR[framework]
-
-    trained(trainer, f"{framework}-{sum(case.roles.values())}", case)
+def slow(framework: str, size: str, who: str) -> list[pytest.MarkDecorator]:
+    """In the slice root has four pods and the ordinary user two; four torchruns load PyTorch eight times."""
+    chosen = size == ("four" if who == "root" else "two") and (framework, who) != ("pytorch-elastic", "root")
+    return [] if chosen else [pytest.mark.full]
 
 
+@pytest.mark.parametrize(
+    ("framework", "size", "trainer"),
+    [pytest.param(framework, size, who, marks=slow(framework, size, who), id=f"{framework} {size} as {who}")
+     for who in PEOPLE for size in SIZES for framework in SIZES[size]],
+    indirect=["trainer"],
+)
+def test_replicas_end_with_equal_parameters(framework: str, size: str, trainer: Person) -> None:
+    trained(trainer, f"{framework}-{size}", SIZES[size][framework])
+
+
+@pytest.mark.parametrize(
+    "trainer", [pytest.param("root", marks=pytest.mark.full), "ordinary user"], indirect=True
+)
 def test_tensors_are_sent_and_come_back(trainer: Person) -> None:
     case = Case("PyTorchJob", "pytorch", "kubeflow/pytorch-dist-sendrecv-test:latest", {"Master": 1, "Worker": 3}, 0)
 
