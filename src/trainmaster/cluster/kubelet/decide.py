@@ -41,6 +41,13 @@ def to_be_ended(pod: Object, seen: Observed, now: datetime) -> bool:
         return True
     if failed_to_initialize(pod, seen) or finished(pod, seen):
         return True
+    return past_deadline(pod, seen, now)
+
+
+def past_deadline(pod: Object, seen: Observed, now: datetime) -> bool:
+    """Whether a pod that would go on has done so for longer than it may."""
+    if being_deleted(pod) or ended(pod) or finished(pod, seen):
+        return False
     deadline = active_deadline(pod, seen)
     return deadline is not None and now >= deadline
 

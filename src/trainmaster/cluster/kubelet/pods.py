@@ -15,7 +15,7 @@ from trainmaster.api.meta import Object, namespace_of, uid_of
 from trainmaster.cluster.kubelet import actions, reap
 from trainmaster.cluster.kubelet.checks import Checks
 from trainmaster.cluster.kubelet.containers import policy_of
-from trainmaster.cluster.kubelet.decide import decide, to_be_ended
+from trainmaster.cluster.kubelet.decide import decide, past_deadline, to_be_ended
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.following import Following
 from trainmaster.cluster.kubelet.holder import GATEWAY
@@ -27,7 +27,7 @@ from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.settings import BadName, NodeSettings, places_of
 from trainmaster.cluster.kubelet.shim import KILL_ALL
 from trainmaster.cluster.kubelet.starting import Starter
-from trainmaster.cluster.kubelet.status import pod_status
+from trainmaster.cluster.kubelet.status import DEADLINE, pod_status
 from trainmaster.cluster.kubelet.supplies import Supplies
 from trainmaster.cluster.kubelet.volumefiles import VolumeError
 from trainmaster.kube.client import Client
@@ -180,6 +180,8 @@ class Pods:
             if life.stopping is None and to_be_ended(pod, seen, now):
                 life.stopping = now
                 seen = replace(seen, stopping=now)
+                if past_deadline(pod, seen, now):
+                    self._events.normal(pod, *DEADLINE)
             if life.stopping is None:
                 self._following.follow(life)
             else:

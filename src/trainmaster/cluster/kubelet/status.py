@@ -26,6 +26,8 @@ RUNTIME = "trainmaster"
 # What the kubelet writes about a container whose end nobody saw.
 LOST_REASON = "ContainerStatusUnknown"
 LOST_MESSAGE = "The container could not be located when the pod was terminated"
+# About a pod that ran for too long.
+DEADLINE = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 # And about a pod that is stopped because its node is.
 SHUTDOWN = ("Terminated", "Pod was terminated in response to imminent node shutdown.")
 
@@ -88,7 +90,7 @@ def _phase(pod: Object, seen: Observed, now: datetime) -> tuple[str, str, str]:
         return "Failed", "Evicted", seen.evicted
     deadline = active_deadline(pod, seen)
     if deadline is not None and now >= deadline and not running:
-        return "Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+        return "Failed", *DEADLINE
     if not running:                            # a phase that is final is told when the last process is gone
         if failed_to_initialize(pod, seen):
             return "Failed", "", ""

@@ -114,6 +114,17 @@ async def test_a_container_whose_hook_fails_is_ended(node: Node) -> None:
     assert "FailedPostStartHook" == await node.event("Killing")
 
 
+async def test_a_pod_that_runs_for_too_long_is_ended(node: Node) -> None:
+    await create(node, "a", "exec sleep 1000", activeDeadlineSeconds=1, restart="Always")
+
+    status = (await node.phase("a", "Failed"))["status"]
+
+    assert ("DeadlineExceeded", 143) == (
+        status["reason"], status["containerStatuses"][0]["state"]["terminated"]["exitCode"]
+    )
+    assert "Pod was active on the node longer than the specified deadline" == await node.event("DeadlineExceeded")
+
+
 async def test_sidecars_begin_before_and_end_after(node: Node) -> None:
     def says(name: str) -> Object:
         says = f"echo +{name} >> /marks/order; trap 'echo -{name} >> /marks/order; exit 0' TERM; sleep 1000 & wait"
