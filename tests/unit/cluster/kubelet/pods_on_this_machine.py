@@ -127,8 +127,11 @@ async def whole(fd: int) -> str:
     return said.decode(errors="replace")
 
 
-def inside(pid: int) -> tuple[list[int], set[str]]:
-    """The processes of the cluster (all that descend from the holder) and their namespaces."""
+def inside(pid: int) -> list[int]:
+    """The processes of the cluster: all that descend from the holder, and all that joined a namespace of these.
+
+    Asked while they run: the kernel gives the names of namespaces out again.
+    """
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -143,14 +146,18 @@ def inside(pid: int) -> tuple[list[int], set[str]]:
         if more == found:
             break
         found = more
-    spaces = set()
-    for one in found:
-        for kind in ("net", "pid", "mnt", "uts", "ipc"):
-            try:
-                spaces.add(str(Path(f"/proc/{one}/ns/{kind}").readlink()))
-            except OSError:
-                continue
-    return sorted(found), spaces
+    spaces = {space for one in found for space in spaces_of(one)} - spaces_of(os.getpid())
+    return sorted(found | {one for one in parents if spaces & spaces_of(one)})
+
+
+def spaces_of(pid: int) -> set[str]:
+    found = set()
+    for kind in ("net", "pid", "mnt", "uts", "ipc"):
+        try:
+            found.add(str(Path(f"/proc/{pid}/ns/{kind}").readlink()))
+        except OSError:
+            continue
+    return found
 
 
 async def main() -> None:
@@ -166,16 +173,13 @@ async def main() -> None:
     os.close(found[0])
     record: Any = found[1]
     steps = [await machine.step(wanted, bool(record["rootless"])) for wanted in script]
-    processes, spaces = inside(int(record["pid"]))
+    processes = inside(int(record["pid"]))
     for pause in machine.pauses.values():
         pause.forget()
     await machine.launcher.close()
-    when = time.clock_gettime(time.CLOCK_BOOTTIME)
     ended = await asyncio.to_thread(holder.end, machine.run)
     print(json.dumps({
-        "steps": steps, "processes": processes, "namespaces": sorted(spaces), "ended": ended,
-        "when": when,
-        "rootless": record["rootless"],
+        "steps": steps, "processes": processes, "ended": ended, "rootless": record["rootless"],
     }))
 
 

@@ -63,13 +63,14 @@ def test_it_is_who_the_container_is(run: Run) -> None:
 
 def test_a_terminal_is_the_containers_own_and_has_a_size(run: Run) -> None:
     found = execs(
-        run, sh_in("tty; stty size; test -t 0 && test -t 2 && echo three; exit 5", tty=True, size=[123, 45]),
+        run, sh_in("read go; tty; stty size; test -t 0 && test -t 2 && echo three; exit 5", tty=True, size=[123, 45],
+                   stdin="go\n"),
         sh_in("read line; echo got $line", tty=True, stdin="typed\n"), script=WAITS, plan=ORDINARY,
     )
 
     said = found[0]["out"].split()
-    assert said[0].startswith("/dev/pts/")
-    assert (["45", "123", "three"], 5) == (said[1:], found[0]["code"])
+    assert said[1].startswith("/dev/pts/")
+    assert (["45", "123", "three"], 5) == (said[2:], found[0]["code"])
     assert "got typed" in found[1]["out"]
 
 
