@@ -20,6 +20,7 @@ from trainmaster.cluster.network.forwarding import Door, Forward
 from trainmaster.cluster.network.layout import BRIDGE, POD_NETWORK, SERVICE_NETWORK
 
 TABLE = "trainmaster"
+LINK_LOCAL = "169.254.0.0/16"
 MAP = "doors"
 NETLINK_NETFILTER = 12
 _BATCH = 48_000              # bytes in one transaction: well below what a socket takes unasked
@@ -156,10 +157,14 @@ def _frame(network: str) -> list[tuple[int, bytes]]:
 
 
 def _leaving() -> list[tuple[int, bytes]]:
-    """Packets of pods that leave by another link than theirs take the node's address there."""
+    """Packets of pods that leave by another link than theirs take the node's address there; none leave to link-local
+    addresses, at which clouds give a machine its credentials."""
     elsewhere = (_expression("meta", _number(1, _SECOND) + _number(2, _META_OIFNAME)),
                  _compare(_SECOND, _name(BRIDGE), equal=False))
-    return [_rule("after", *_within(12, POD_NETWORK), *elsewhere, _expression("masq", b""))]
+    return [
+        _rule("after", *_within(12, POD_NETWORK), *elsewhere, _expression("masq", b"")),
+        _rule("passing", *_within(16, LINK_LOCAL), _expression("reject", _number(1, 0) + _attribute(2, b"\x03"))),
+    ]
 
 
 def _redirected(port: int) -> tuple[int, bytes]:
