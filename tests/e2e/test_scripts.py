@@ -30,3 +30,19 @@ def test_a_script_runs_as_it_is_and_what_it_wrote_comes_back(person: Person) -> 
     assert 1 == again.returncode, again.stderr
     assert "[worker-2] I am 2 of 3 red" in again.stdout
     assert "exit code 4" in again.stderr
+
+
+def test_several_jobs_of_one_call_are_followed_together_and_the_worst_end_counts(person: Person) -> None:
+    def manifest(name: str, code: int) -> str:
+        container = f"{{name: pytorch, image: python, command: [sh, -c, 'echo I am {name}; exit {code}']}}"
+        return (f"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {{name: {name}}}\nspec:\n"
+                "  pytorchReplicaSpecs:\n    Worker:\n      restartPolicy: Never\n"
+                f"      template: {{spec: {{containers: [{container}]}}}}\n")
+
+    folder = person.folder("jobs", {"good.yaml": manifest("good", 0), "bad.yaml": manifest("bad", 3)})
+    done = person.trainmaster("run", str(folder))
+
+    assert 1 == done.returncode, done.stderr
+    assert {"[good/worker-0] I am good", "[bad/worker-0] I am bad"} == set(done.stdout.splitlines())
+    assert "good: Succeeded after" in done.stderr
+    assert "bad: first to fail: worker-0, exit code 3" in done.stderr
