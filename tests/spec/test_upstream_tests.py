@@ -1,11 +1,14 @@
-"""Every test that kubeflow has of its operator has a counterpart here, and the table of them says which.
+"""Every test that kubeflow has of its operator, and others of their gang schedulers, has a counterpart here; tables of
+them say which.
 
 The whole lists of conditions stand in this module: upstream's table only asks whether a condition is present.
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,18 +17,45 @@ from tests.unit.engine.stories import job_of
 from tests.unit.engine.world import World
 
 TESTS = Path(__file__).parents[1]
-TABLE = yaml.safe_load(Path(__file__).with_name("upstream-tests.yaml").read_text())
-SPEC = parity.KIT.parent / "spec" / "training-jobs.md"
-ROWS = [row for rows in TABLE.values() for row in rows]
+HERE, SPECS = Path(__file__).parent, parity.KIT.parent / "spec"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Tests of others, in the tables of one section of the specification."""
+
+    file: str
+    spec: Path
+    section: int
+    column: int         # of the name of a test
+    heading: str        # above those
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [row for rows in yaml.safe_load((HERE / self.file).read_text()).values() for row in rows]
+
+    def listed(self) -> Iterator[str]:
+        section = self.spec.read_text().partition(f"\n## {self.section}. ")[2].partition("\n## ")[0]
+        for line in section.splitlines():
+            cell = line.split("|")[self.column].strip() if line.startswith("|") else ""
+            if cell and cell != self.heading and not cell.startswith("---"):
+                yield cell
+
+
+TABLES = [
+    Table("upstream-tests.yaml", SPECS / "training-jobs.md", 10, 1, "test"),
+    Table("upstream-scheduler-tests.yaml", SPECS / "gang-scheduling.md", 11, 3, "Test"),
+]
+ROWS = [row for table in TABLES for row in table.rows]
 CREATED, RUNNING = ("Created", "True"), ("Running", "True")
 SUCCEEDED, FAILED, RESTARTING = ("Succeeded", "True"), ("Failed", "True"), ("Restarting", "True")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["test"])
-def test_it_has_a_counterpart(row: dict[str, object]) -> None:
+def test_it_has_a_counterpart(row: dict[str, Any]) -> None:
     assert row.keys() <= {"test", "ours", "scenarios", "differs"}
     assert row.get("ours") or row.get("differs")
-    assert [] == [name for name in row.get("ours", []) if not exists(name)]  # type: ignore[attr-defined]
+    assert [] == [name for name in row.get("ours", []) if not exists(name)]
 
 
 def exists(name: str) -> bool:
@@ -43,18 +73,10 @@ def test_every_scenario_that_is_named_was_recorded() -> None:
     assert set() == named - set(parity.scenarios())
 
 
-@pytest.mark.skipif(not SPEC.exists(), reason=f"the specification is not in {SPEC.parent}")
-def test_no_test_of_upstream_is_left_out() -> None:
-    assert [row["test"] for row in ROWS] == list(listed(SPEC.read_text()))
-
-
-def listed(text: str) -> Iterator[str]:
-    """The first cells of the tables of section 10."""
-    section = text.partition("\n## 10. ")[2].partition("\n## 11. ")[0]
-    for line in section.splitlines():
-        cell = line.split("|")[1].strip() if line.startswith("|") else ""
-        if cell and cell != "test" and not cell.startswith("---"):
-            yield cell
+@pytest.mark.skipif(not SPECS.exists(), reason=f"the specification is not in {SPECS}")
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.file)
+def test_no_test_of_upstream_is_left_out(table: Table) -> None:
+    assert [row["test"] for row in table.rows] == list(table.listed())
 
 
 @pytest.mark.parametrize(

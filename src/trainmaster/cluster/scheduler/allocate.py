@@ -129,7 +129,22 @@ def _may_try(floor: Floor, gang: Gang) -> bool:
     if unplaced and not gang.complete:
         floor.why[gang] = Reason(Code.TOO_FEW_MEMBERS, least=gang.least, fitting=gang.valid, queue=gang.group.queue)
         return False
+    if unplaced and dialect is dialects.COSCHEDULING and (gap := _gap(floor, gang)):
+        floor.why[gang] = Reason(Code.CLUSTER_FULL, least=gang.least, queue=gang.group.queue, short=gap,
+                                 nodes=len(floor.trial.snapshot.nodes), holders=_holders(floor, gang, gap),
+                                 ever=all(amount <= floor.cluster.get(name, 0)
+                                          for name, amount in (gang.group.wanted or {}).items()))
+        return False
     return bool(unplaced)
+
+
+def _gap(floor: Floor, gang: Gang) -> dict[str, int]:
+    """What the cluster as a whole lacks of the group's minResources; what its own pods hold counts for it."""
+    if gang.group.wanted is None:
+        return {}
+    free = total(node.idle for node in floor.trial.snapshot.nodes.values())
+    gap = minus(gang.group.wanted, plus(free, gang.allocated))
+    return {name: amount for name, amount in gap.items() if amount > 0}
 
 
 def _order(floor: Floor, gang: Gang) -> tuple[object, ...]:

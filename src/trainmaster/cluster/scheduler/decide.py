@@ -9,6 +9,7 @@ from datetime import datetime
 
 from trainmaster.cluster.scheduler import dialects, filters, gangs, preemption
 from trainmaster.cluster.scheduler.allocate import allocate, enqueue
+from trainmaster.cluster.scheduler.amounts import shown
 from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH
 from trainmaster.cluster.scheduler.floor import Floor
@@ -132,6 +133,9 @@ def _pods_of(floor: Floor, gang: Gang) -> list[Waiting]:
             text = (f"pre-filter pod {pod.key.name} cannot find enough sibling pods, current pods number: "
                     f"{gang.valid}, minMember of group: {gang.least}")
             reason = "Unschedulable"
+        elif why is not None and why.code is Code.CLUSTER_FULL and dialect is COSCHEDULING:
+            gap = ", ".join(f"{name}: {shown(name, amount)}" for name, amount in sorted(why.short.items()))
+            text, reason = f"resource gap: {gap}", "Unschedulable"
         elif why is not None and why.code in {Code.QUEUE_MISSING, Code.QUEUE_CLOSED, Code.QUEUE_INNER, Code.QUEUE_FULL,
                                               Code.TOO_FEW_MEMBERS, Code.BEING_FREED}:
             text, reason = f"{gang.group.key.key.name}: {why.told()}", "Unschedulable"

@@ -11,7 +11,7 @@ from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, Gang
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Reason
 from trainmaster.cluster.scheduler.settings import Eviction, Settings
-from trainmaster.cluster.scheduler.snapshot import Pod, Queue, State
+from trainmaster.cluster.scheduler.snapshot import Group, Pod, Queue, Snapshot, State
 from trainmaster.cluster.scheduler.trial import Trial
 
 
@@ -26,8 +26,7 @@ class Floor:
         self.why: dict[Gang, Reason] = {}
         snapshot = trial.snapshot
         self.cluster = total(node.offers for node in snapshot.nodes.values())
-        self.gangs = [Gang(group, list(snapshot.pods_of(key)), snapshot.priority_of(group))
-                      for key, group in snapshot.groups.items()]
+        self.gangs = [_gang(snapshot, group) for group in snapshot.groups.values()]
         self.by_key = {gang.group.key: gang for gang in self.gangs}
         self.accounts: dict[tuple[str, str], Account] = {}
         for (dialect, name), queue in snapshot.queues.items():
@@ -57,10 +56,19 @@ class Floor:
                 if pod.state in ALLOCATED:
                     add(account.allocated, pod.requests)
             if gang.group.phase == INQUEUE and gang.group.wanted:
-                rest = minus(gang.group.wanted, gang.allocated)
+                gated = total(pod.requests for pod in gang.pods if pod.gated)      # they need no room yet
+                rest = minus(minus(gang.group.wanted, gang.allocated), gated)
                 account.inqueue = plus(account.inqueue, {name: max(left, 0) for name, left in rest.items()})
         by_dialect: dict[str, list[Account]] = {}
         for (dialect, _name), account in self.accounts.items():
             by_dialect.setdefault(dialect, []).append(account)
         for dialect, accounts in by_dialect.items():
             queues.settle(accounts, self.cluster, quotas=dialects.by_name(dialect) is dialects.T9K)
+
+
+def _gang(snapshot: Snapshot, group: Group) -> Gang:
+    """Where groups have no priority of their own (scheduler-plugins), that of their pods counts."""
+    pods = list(snapshot.pods_of(group.key))
+    if dialects.by_name(group.key.dialect) is dialects.COSCHEDULING:
+        return Gang(group, pods, max((pod.priority for pod in pods), default=0))
+    return Gang(group, pods, snapshot.priority_of(group))

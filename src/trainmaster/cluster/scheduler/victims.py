@@ -68,6 +68,7 @@ def _lesser(floor: Floor, gang: Gang, pod: Pod) -> bool:
     """A pod of a less important gang of the same queue that may be sent away."""
     group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
     return (group is not None and group is not gang.group and not floor.by_key[group.key].placed
+            and (pod.best_effort or not all(each.best_effort for each in gang.waiting))
             and group.key.dialect == gang.group.key.dialect
             and group.queue == gang.group.queue and pod.preemptable and pod.priority < preemption.CRITICAL
             and floor.trial.snapshot.priority_of(group) < gang.priority)

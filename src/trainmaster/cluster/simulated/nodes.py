@@ -57,7 +57,8 @@ class Simulated:
                  "lastHeartbeatTime": now, "lastTransitionTime": now}
         offered = {"pods": "110", **offers}
         status = {"capacity": offered, "allocatable": offered, "conditions": [ready],
-                  "addresses": [{"type": "Hostname", "address": name}]}
+                  "addresses": [{"type": "InternalIP", "address": _address_of(name)},
+                                {"type": "Hostname", "address": name}]}
         await self._client.patch(NODES, name, "", {"status": status}, subresource="status")
 
     def _changed(self, before: Object | None, after: Object | None) -> None:
@@ -84,3 +85,9 @@ class Simulated:
         """From the range for benchmarks: it reaches nobody."""
         self._given = (self._given + 1) % (254 * 256)
         return f"198.18.{self._given // 254}.{self._given % 254 + 1}"
+
+
+def _address_of(node: str) -> str:
+    """From the other half of that range: clients expect a node to have an address."""
+    number = int(node.rpartition("-")[2])
+    return f"198.19.{number // 254}.{number % 254 + 1}"

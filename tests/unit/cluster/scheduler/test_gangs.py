@@ -5,10 +5,23 @@ from typing import Any
 import pytest
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH
+from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH, VOLCANO, group_of, read_group
+from trainmaster.cluster.scheduler.gangs import Gang
 from trainmaster.cluster.scheduler.reasons import Code
 from trainmaster.cluster.scheduler.settings import Decision, Settings, Verdict
-from trainmaster.testing.scheduling import bound, decided, evicted, gang, line, machine, members, phases, snapshot
+from trainmaster.cluster.scheduler.snapshot import read_pod
+from trainmaster.testing.scheduling import (
+    bound,
+    decided,
+    evicted,
+    gang,
+    line,
+    machine,
+    member,
+    members,
+    phases,
+    snapshot,
+)
 
 JOB = "dist-mnist-for-e2e-test"
 
@@ -307,3 +320,47 @@ def test_roles_have_minima_of_their_own() -> None:
 def test_a_pod_that_names_a_group_which_is_not_there_is_told() -> None:
     assert 'PodGroup "a" not found in namespace default; create it, or correct the pod' in said(
         decided(snapshot([machine()], members("a", "w", 1))))["a-w-0"]
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        pytest.param(["Succeeded", "Succeeded"], "Completed", id="all are done"),
+        pytest.param(["Failed", "Failed"], "Completed", id="all failed"),
+        pytest.param(["Succeeded", "Failed"], "Completed", id="both ways"),
+        pytest.param(["Succeeded", "Running"], "Running", id="one still runs"),
+    ],
+)
+def test_the_phase_of_a_gang_that_ends(states: list[str], expected: str) -> None:
+    pods = [member("a", "w", index, on="node", phase=state) for index, state in enumerate(states)]
+
+    assert {"a": expected} == phases(decided(snapshot([machine()], pods, [gang("a", 2, phase="Running")])))
+
+
+@pytest.mark.parametrize(
+    ("states", "roles", "expected"),
+    [
+        pytest.param(["Pending", "Pending"], {}, (False, True, False), id="all wait"),
+        pytest.param(["Bound", "Running"], {}, (True, True, False), id="bound is as good as running"),
+        pytest.param(["Running", "Succeeded"], {}, (True, True, True), id="who is done counts, but holds nothing"),
+        pytest.param(["Running", "Failed"], {}, (False, False, True), id="who failed does not count"),
+        pytest.param(["Running", "Releasing"], {}, (False, False, True), id="nor who is on its way out"),
+        pytest.param(["Running", "Gated"], {}, (False, False, True), id="nor who may not be placed yet"),
+        pytest.param(["Running", "Pending"], {}, (False, True, True), id="one is missing"),
+        pytest.param(["Running", "Running"], {"w": 2}, (True, True, False), id="enough of a role"),
+        pytest.param(["Running", "Running"], {"w": 1, "x": 1}, (False, False, False), id="none of another role"),
+        pytest.param(["Running", "Running"], {"w": 1, "x": 2}, (True, True, False),
+                     id="roles that ask for more than the gang are not asked"),
+    ],
+)
+def test_what_counts(states: list[str], roles: dict[str, int], expected: tuple[bool, bool, bool]) -> None:
+    """Whether a gang of two is ready, could be, and has lost somebody."""
+    more: dict[str, dict[str, Any]] = {
+        "Bound": {"on": "node"}, "Running": {"on": "node", "phase": "Running"}, "Pending": {},
+        "Succeeded": {"on": "node", "phase": "Succeeded"}, "Failed": {"on": "node", "phase": "Failed"},
+        "Releasing": {"on": "node", "phase": "Running", "deleted": True}, "Gated": {"schedulingGates": [{"name": "g"}]}}
+    pods = [read_pod(raw, group_of(raw)) for raw in (member("a", "w", index, **more[state])
+                                                     for index, state in enumerate(states))]
+    found = Gang(read_group(gang("a", 2, minTaskMember=roles), VOLCANO), pods)
+
+    assert expected == (found.ready(), found.complete, found.damaged)

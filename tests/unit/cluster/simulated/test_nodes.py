@@ -43,6 +43,9 @@ async def test_nodes_are_ready_and_offer_what_was_asked_for() -> None:
         found = {node["metadata"]["name"]: node["status"]["allocatable"] for node in (await client.list(NODES)).items}
         assert {"simulated-0", "simulated-1"} == found.keys()
         assert ("8", "64", "110") == tuple(found["simulated-0"][what] for what in ("nvidia.com/gpu", "cpu", "pods"))
+        second = await client.get(NODES, "simulated-1")
+        assert [("InternalIP", "198.19.0.2"), ("Hostname", "simulated-1")] == [
+            (each["type"], each["address"]) for each in second["status"]["addresses"]]
 
 
 async def test_a_pod_runs_until_it_is_deleted() -> None:
