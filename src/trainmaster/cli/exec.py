@@ -9,12 +9,20 @@ from trainmaster.cli.output import BAD_INPUT, say, told
 
 
 class WithCommand(click.Command):
-    """What stands after `--`, or after the job, is the command, and nothing of it is ours."""
+    """What stands after `--` is the command, and nothing of it is ours."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ours = args[:args.index("--")] if "--" in args else args
         ctx.meta["command"] = tuple(args[len(ours) + 1:])
-        return super().parse_args(ctx, list(ours))
+        try:
+            return super().parse_args(ctx, list(ours))
+        except click.MissingParameter:
+            raise
+        except click.UsageError as problem:
+            if "--" in args:
+                raise
+            hint = "What to run comes after --, as in `trainmaster exec mnist -- ls`."
+            raise click.UsageError(f"{problem.format_message().rstrip('.')}. {hint}", ctx) from problem
 
 
 @click.command(cls=WithCommand, epilog="Example: trainmaster exec -it mnist/worker-1 -- bash")

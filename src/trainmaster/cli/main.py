@@ -62,6 +62,14 @@ class Lazy(click.Group):
         assert isinstance(found, click.Command)
         return found
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:      # click would say "Aborted!" and that the job failed
+            from trainmaster.cli.output import INTERRUPTED
+
+            ctx.exit(INTERRUPTED)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = max(map(len, COMMANDS))
         listed = {name for _, names in SECTIONS for name in names}

@@ -6,13 +6,14 @@ Each is one request wherever one can do it; what takes several is safe to repeat
 from collections.abc import Mapping
 from contextlib import aclosing
 
-from trainmaster.api.core import PODS
+from trainmaster.api.core import CONFIG_MAPS, PODS
 from trainmaster.api.meta import Object, Resource, metadata, name_of, namespace_of, uid_of
 from trainmaster.kube.errors import NotFound
 from trainmaster.sdk.errors import NoReplica, NotPossible, TimedOut
 from trainmaster.sdk.jobs import Job, is_training
 from trainmaster.sdk.replicas import replica_of
 from trainmaster.sdk.session import JobRef, Session
+from trainmaster.sdk.submit import FOR_JOB, owned_by
 
 # Written by whoever handled the old object; the new one gets its own.
 _OF_THE_OLD = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "deletionTimestamp",
@@ -96,8 +97,21 @@ async def _again(session: Session, job: Job) -> Job:
     """The same job once more, under the same name."""
     about = {name: value for name, value in metadata(job.object).items() if name not in _OF_THE_OLD}
     fresh = {**{name: value for name, value in job.object.items() if name != "status"}, "metadata": about}
+    kept = await _made_for(session, job)
+    for name in kept:      # else the script that was sent goes with the old job, and the new one waits for it
+        await session.client.patch(CONFIG_MAPS, name, job.namespace, {"metadata": {"ownerReferences": None}})
     await remove(session, job.resource, job.object, wait=True)
-    return Job(job.resource, await session.client.create(job.resource, fresh, namespace=job.namespace))
+    made = await session.client.create(job.resource, fresh, namespace=job.namespace)
+    for name in kept:
+        await session.client.patch(CONFIG_MAPS, name, job.namespace, owned_by(job.resource, made))
+    return Job(job.resource, made)
+
+
+async def _made_for(session: Session, job: Job) -> list[str]:
+    """The names of what `trainmaster run` sent for this job, and is to go with it."""
+    page = await session.client.list(CONFIG_MAPS, job.namespace, labels=f"{FOR_JOB}={job.name}")
+    return [name_of(one) for one in page.items
+            if any(owner["uid"] == job.uid for owner in metadata(one).get("ownerReferences") or ())]
 
 
 async def _without_pods(session: Session, job: Job) -> None:

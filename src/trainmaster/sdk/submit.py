@@ -99,11 +99,14 @@ async def _hand_over(client: Client, found: Sequence[Submitted]) -> None:
     for one in found:
         job = jobs.get(labels_of(one.thing).get(FOR_JOB, ""))
         if job is not None and not one.is_job:
-            owner = {"apiVersion": job.resource.api_version, "kind": job.resource.kind, "name": name_of(job.thing),
-                     "uid": uid_of(job.thing)}
             about = one.thing["metadata"]
-            await client.patch(one.resource, about["name"], about["namespace"],
-                               {"metadata": {"ownerReferences": [owner]}})
+            await client.patch(one.resource, about["name"], about["namespace"], owned_by(job.resource, job.thing))
+
+
+def owned_by(resource: Resource, job: Object) -> Object:
+    """The patch that makes an object go with the job."""
+    owner = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name_of(job), "uid": uid_of(job)}
+    return {"metadata": {"ownerReferences": [owner]}}
 
 
 async def _create(client: Client, resource: Resource, thing: Object, namespace: str) -> Object:

@@ -4,10 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from trainmaster.cli.main import COMMANDS, SECTIONS, cli
+from trainmaster.cli.main import COMMANDS, SECTIONS, Lazy, cli
 
 
 def run(*arguments: str, home: Path | None = None, text: str = "") -> Result:
@@ -37,6 +38,22 @@ except SystemExit:
 
     assert all(name in shown for name in COMMANDS)
     assert not [module for module in ("asyncio", "aiohttp", "rich", "yaml", "cryptography") if f"'{module}'" in shown]
+
+
+class Interrupted(Lazy):
+    """A group whose commands are all interrupted by Ctrl-C."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:  # noqa: ARG002  click's signature
+        def callback() -> None:
+            raise KeyboardInterrupt
+
+        return click.Command(cmd_name, callback=callback)
+
+
+def test_ctrl_c_ends_a_command_without_a_word() -> None:
+    shown = CliRunner().invoke(Interrupted("trainmaster"), ["logs"])
+
+    assert (130, "") == (shown.exit_code, shown.output.strip())
 
 
 def test_every_command_has_its_section_of_help() -> None:

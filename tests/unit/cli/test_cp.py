@@ -80,6 +80,8 @@ def test_nothing_is_written_outside_of_the_folder(tmp_path: Path, member: str) -
         pytest.param(["cp", "j:a", "j:b"], "One of the two must be in a replica", id="both are there"),
         pytest.param(["cp", "/no/such", "j:b"], "/no/such: No such file", id="the file is not here"),
         pytest.param(["exec", "j"], "say what to run, after --", id="nothing to run"),
+        pytest.param(["exec", "j", "ls"], "What to run comes after --", id="a command without the dashes"),
+        pytest.param(["exec", "j", "ls", "-l"], "What to run comes after --", id="one with a flag of its own"),
     ],
 )
 def test_what_is_wrong_is_said_before_a_cluster_is_asked(words: list[str], sentence: str) -> None:

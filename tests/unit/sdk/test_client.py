@@ -355,6 +355,18 @@ async def test_restart_of_a_job_that_has_ended_makes_it_anew(stage: Stage) -> No
     assert (False, "Waiting", first.object["spec"]) == (first.uid == again.uid, again.state, again.object["spec"])
 
 
+async def test_restart_of_a_script_that_has_ended_keeps_its_code(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "mnist.py").write_text("import tensorflow\n")
+    await stage.sdk.submit(tmp_path / "mnist.py")
+    await stage.condition("Failed")
+    again = await stage.clock.run(stage.sdk.restart("mnist"))
+    await stage.clock.settle()
+
+    owners = [[owner["uid"] for owner in one["metadata"]["ownerReferences"]]
+              for one in (await stage.kube.list(CONFIG_MAPS, "default", labels="trainmaster.dev/job=mnist")).items]
+    assert [[again.uid]] == owners
+
+
 async def test_restart_of_a_job_that_runs_waits_for_its_pods_to_go(stage: Stage) -> None:
     first = await stage.sdk.submit(JOB)
     await stage.pod("worker", 0)

@@ -38,6 +38,14 @@ def test_a_program_that_has_a_lesson_finds_it_beside_itself() -> None:
                 assert "lesson.py" == entry.files.get(str(Path(path).parent / "lesson.py")), path
 
 
+@pytest.mark.parametrize("name", ["alpine", "busybox", "nginx", "python"])
+def test_arguments_take_the_place_of_what_a_general_image_runs(name: str) -> None:
+    entry = catalog.known([catalog.shipped()]).entry(name)
+
+    assert entry is not None
+    assert ((), True) == (entry.entrypoint, bool(entry.command))
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
