@@ -16,8 +16,8 @@ from trainmaster.api.core import PODS
 from trainmaster.api.kubeflow_v1 import JobKind, kind_named
 from trainmaster.api.meta import Key, Object, labels_of, metadata, uid_of
 from trainmaster.cluster.apiserver import failures
+from trainmaster.cluster.apiserver.answers import refusal
 from trainmaster.cluster.apiserver.auth import ACCOUNT_PREFIX, MASTERS, Identity
-from trainmaster.cluster.apiserver.server import refusal
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import Conflict, KubeError, NotFound
 from trainmaster.kube.transport import Request, Response

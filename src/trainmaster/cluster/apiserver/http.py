@@ -17,13 +17,14 @@ from aiohttp import ClientPayloadError, web
 from aiohttp.http import HttpProcessingError
 
 from trainmaster.cluster.apiserver import bodies, failures, impersonation, websockets
+from trainmaster.cluster.apiserver.answers import refusal
 from trainmaster.cluster.apiserver.auth import ANONYMOUS, Authenticator, Identity, certified
 from trainmaster.cluster.apiserver.connecting import Tunnel, passed_on
 from trainmaster.cluster.apiserver.documents import HEALTH
 from trainmaster.cluster.apiserver.pace import Pace, Patience
 from trainmaster.cluster.apiserver.proxying import Proxied, relayed
 from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
-from trainmaster.cluster.apiserver.server import ApiServer, refusal
+from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.apiserver.streaming import Streaming
 from trainmaster.kube.transport import Request, Response
 

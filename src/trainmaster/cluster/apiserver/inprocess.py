@@ -6,11 +6,12 @@ an identity like everybody else and shares no object with the server.
 
 from collections.abc import AsyncIterator, Mapping
 
+from trainmaster.cluster.apiserver.answers import refusal
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.connecting import Tunnel
 from trainmaster.cluster.apiserver.failures import bad_request
 from trainmaster.cluster.apiserver.proxying import Proxied
-from trainmaster.cluster.apiserver.server import ApiServer, refusal
+from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.apiserver.streaming import Streaming
 from trainmaster.kube.transport import Request, Response, Stream
 

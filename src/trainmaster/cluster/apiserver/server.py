@@ -14,13 +14,10 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from trainmaster.api.core import NAMESPACES
-from trainmaster.api.meta import Json, Object, Resource
+from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import (
-    applying,
     asking,
-    bodies,
     bootstrap,
-    builtin,
     connecting,
     failures,
     forms,
@@ -41,26 +38,24 @@ from trainmaster.cluster.apiserver import (
 from trainmaster.cluster.apiserver.access_reviews import Reviews
 from trainmaster.cluster.apiserver.accounts import ISSUER, Accounts
 from trainmaster.cluster.apiserver.admission import Admission
+from trainmaster.cluster.apiserver.answers import in_json, refusal, warned
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.authorization import Either, Rbac
-from trainmaster.cluster.apiserver.bodies import Body
-from trainmaster.cluster.apiserver.builtin import Type
+from trainmaster.cluster.apiserver.calls import Call
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain
+from trainmaster.cluster.apiserver.deeds import Deeds
 from trainmaster.cluster.apiserver.documents import HEALTH, Documents, Version
 from trainmaster.cluster.apiserver.escalation import Escalation
 from trainmaster.cluster.apiserver.evicting import Evictions
 from trainmaster.cluster.apiserver.forms import Listing
-from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BINDINGS, BUILT_IN, FIRST
-from trainmaster.cluster.apiserver.matching import CONNECT, CREATE, DELETE, UPDATE, Judge
-from trainmaster.cluster.apiserver.options import Options, delete_options, write_options
-from trainmaster.cluster.apiserver.patching import Patch
+from trainmaster.cluster.apiserver.matching import CREATE, DELETE, UPDATE, Judge
+from trainmaster.cluster.apiserver.options import Options, delete_options
 from trainmaster.cluster.apiserver.rbac import Attributes
 from trainmaster.cluster.apiserver.resources import Resources, Written
 from trainmaster.cluster.apiserver.reviews import Asked
 from trainmaster.cluster.apiserver.routing import Place, Query
-from trainmaster.cluster.apiserver.selectors import Selector, selector
 from trainmaster.cluster.apiserver.streaming import Streaming, in_pieces
 from trainmaster.cluster.apiserver.traffic import Traffic
 from trainmaster.cluster.apiserver.watches import Watches, wanted
@@ -76,61 +71,6 @@ Door = Callable[[Request, Identity], Awaitable[Response]]
 _ISSUER = ((".well-known", "openid-configuration"), ("openid", "v1", "jwks"))
 # Health is for everybody, whoever asks and whatever the roles say: a probe has no token.
 OPEN = frozenset((name,) for name in HEALTH)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request for a resource, taken apart."""
-
-    kind: Kind
-    place: Place
-    verb: str
-    query: Query
-    request: Request
-    who: Identity
-
-    def asked(self, operation: str, given: Json = None, **more: Any) -> Asked:
-        """What webhooks are told about the request."""
-        place = self.place
-        resource = BINDINGS if place.plural == BINDINGS.plural else self.kind.resource
-        return Asked(operation, resource, place.subresource, place.namespace, place.name, self.who, self.query,
-                     given or {}, **more)
-
-    @property
-    def form(self) -> negotiation.Form:
-        return negotiation.wanted(self.request.headers.get("accept", ""))
-
-    @property
-    def media(self) -> str:
-        return bodies.media_type(self.request.headers.get("content-type", ""))
-
-    def body(self) -> Body:
-        """An object of the kind. Raises Failure 400, 413 or 415."""
-        resource = self.kind.resource
-        return bodies.parse(self.request.body, self.request.headers.get("content-type", ""), kind=resource.kind,
-                            api_version=resource.api_version, custom=self.kind.custom)
-
-    def attachment(self) -> Json:
-        """What a body says that holds something built-in instead: options, a scale. Raises Failure 400, 413 or 415."""
-        return bodies.parse(self.request.body, self.request.headers.get("content-type", "")).value
-
-    def patch(self, type_: Type | None) -> Patch:
-        """A patch of something of this type. Raises Failure 400, 413 or 415."""
-        return patching.read(self.request.body, self.media, type_)
-
-    def options(self, read: Body | Patch | None = None) -> Options:
-        """Raises Failure 422."""
-        return write_options(self.query, self.verb, None if read is None else read.repeats,
-                             self.request.headers.get("user-agent", ""), applied=self.applies)
-
-    @property
-    def applies(self) -> bool:
-        """Whether this is a configuration to be applied."""
-        return self.verb == "patch" and self.media == patching.APPLY_PATCH
-
-    def selector(self) -> Selector:
-        found = selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable)
-        return found if self.kind.view is None else found.renamed(self.kind.view.fields)
 
 
 @dataclass(slots=True)
@@ -168,7 +108,8 @@ class ApiServer:
         self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock,
                                     (Escalation(self._rbac).check, node_access.restrict))
         self._ways = Ways(store, self._catalog, self._resources, node, reach)
-        self._evictions = Evictions(store, self._catalog, self._resources, clock)
+        evictions = Evictions(store, self._catalog, self._resources, clock)
+        self._deeds = Deeds(self._resources, self._chain, evictions, self._ways.reach, clock)
         self.accounts = Accounts(store, clock, account_key)
         self._reviews = Reviews(self._access, self._rbac, self._whose)
         self._tokens: Callable[[str], Identity | None] = lambda _header: None
@@ -248,7 +189,7 @@ class ApiServer:
         if kind.virtual:
             if where.group != metering.GROUP:
                 return self._virtual(call)
-            return _json(200, await self._ways.metered(kind, where, verb, call.selector()))
+            return in_json(200, await self._ways.metered(kind, where, verb, call.selector()))
         part = where.subresource if where.subresource and kind.subresource(where.subresource) else ""
         note.about = (call.verb, where.group, where.version, where.plural, part)
         if where.subresource:
@@ -269,7 +210,7 @@ class ApiServer:
         if parts[0] == "openid":
             return Response(200, {"Content-Type": "application/jwk-set+json"}, orjson.dumps(self.accounts.keys()))
         server = f"https://{request.headers.get('host') or 'kubernetes.default.svc'}"
-        return _json(200, self.accounts.configuration(server))
+        return in_json(200, self.accounts.configuration(server))
 
     def _metrics(self) -> Response:
         said = traffic.text(self.traffic, watches=len(self._watches), revision=self._store.revision,
@@ -295,7 +236,7 @@ class ApiServer:
                                    "application/json, application/yaml, application/vnd.kubernetes.protobuf")
         sent, _ = lifecycle.readable(call.kind, call.body().value)
         said = self._reviews.answer(call.kind, call.who, call.place.namespace, sent, self._clock.now())
-        return _json(201, said)
+        return in_json(201, said)
 
     def _authorize(self, who: Identity, wanted: Attributes) -> None:
         """Raises Failure 403."""
@@ -308,7 +249,7 @@ class ApiServer:
                 raise failures.method_not_allowed()
             pods = self._catalog.find("", "v1", "pods")
             assert pods is not None
-            return await self._shielded(self._bind(Call(pods, where, "create", query, request, who)))
+            return await self._shielded(self._deeds.bind(Call(pods, where, "create", query, request, who)))
         if self._catalog.serves(where.group):
             raise failures.unknown_resource()
         return Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
@@ -346,7 +287,7 @@ class ApiServer:
             if size >= forms.PIECE_BYTES:
                 headers = {"Content-Type": form.media}
                 if call.kind.warning:
-                    headers["Warning"] = _warning(call.kind.warning)
+                    headers["Warning"] = warned([call.kind.warning])[0]
                 return in_pieces(200, headers, begun, pieces)
         return self._said(call, 200, b"".join(begun), form)
 
@@ -367,7 +308,7 @@ class ApiServer:
             written = await self._resources.delete(kind, place.namespace, place.name, deletion, asked)
             if written.gone and not kind.answers_object:
                 uid = orjson.loads(written.value)["metadata"]["uid"]
-                return _json(200, failures.success(kind.resource, place.name, uid), written.warnings)
+                return in_json(200, failures.success(kind.resource, place.name, uid), written.warnings)
             return self._object(call, 200, written, form)
         page = await lists.read(self._store, kind, place.namespace, call.selector(), Query(()))
         await self._resources.delete_all(kind, page.items, deletion, asked)
@@ -418,40 +359,24 @@ class ApiServer:
                 pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
                 return await logs.log(pod, call.query, self._node)
             case "exec" | "attach" | "portforward":
-                return await self._connected(call)
+                return await self._deeds.connected(call)
             case "proxy":
                 return self._ways.proxied(call.kind, place, call.request)
             case "token":
                 asked = parts.token_request(call.attachment() if call.request.body.strip() else {})
                 self._nodes.check_token(call.who, place.namespace, place.name, asked)
-                return _json(201, self.accounts.request(place.namespace, place.name, asked))
+                return in_json(201, self.accounts.request(place.namespace, place.name, asked))
             case "scale" if call.verb == "get":
                 thing = orjson.loads(call.kind.present(self._resources.get(call.kind, place.namespace, place.name)))
-                return _json(200, parts.scale_of(call.kind, thing))
+                return in_json(200, parts.scale_of(call.kind, thing))
             case "scale":
-                return await self._shielded(self._scale(call))
+                return await self._shielded(self._deeds.scale(call))
             case "binding":
-                return await self._shielded(self._bind(call))
+                return await self._shielded(self._deeds.bind(call))
             case "eviction":
-                return await self._shielded(self._evict(call))
+                return await self._shielded(self._deeds.evict(call))
             case _:
                 return await self._shielded(self._write_part(call))
-
-    async def _connected(self, call: Call) -> Answer:
-        """A way to the pod, if webhooks have nothing against it."""
-        place = call.place
-        pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
-        kind, options = connecting.options(place.subresource, call.query)
-        if "upgrade" not in call.request.headers.get("connection", "").lower():
-            raise failures.bad_request("Upgrade request required")
-        way = connecting.tunnel(pod, place.subresource, call.query, self._ways.reach)
-        review = self._chain.review(call.kind, call.asked(CONNECT, kind=kind))
-        if review is not None:
-            shown = {"kind": kind.kind, "apiVersion": kind.api_version, **options}
-            await review.validated(await review.mutated(shown, None, lambda _thing: None), None)
-        log.info("connected", what=f"pods/{place.subresource}", namespace=place.namespace, pod=place.name,
-                 user=call.who.user)
-        return way
 
     async def _write_part(self, call: Call) -> Answer:
         place, form = call.place, call.form
@@ -475,55 +400,6 @@ class ApiServer:
         return await self._resources.change(kind, place.namespace, place.name, place.subresource, edit, call.options(),
                                             asked=call.asked(UPDATE))
 
-    async def _scale(self, call: Call) -> Answer:
-        if call.applies:
-            return await self._apply_scale(call)
-        if call.verb == "patch":
-            type_ = None if call.kind.custom else builtin.shape_of("autoscaling/v1", "Scale")
-            edit = parts.scaled(call.kind, call.patch(type_).applied)
-        else:
-            body = call.attachment()
-            edit = parts.scaled(call.kind, lambda _present: body)
-        place = call.place
-        written = await self._resources.change(call.kind, place.namespace, place.name, "scale", edit, call.options(),
-                                               asked=self._asked_to_scale(call, UPDATE))
-        return _json(200, parts.scale_of(call.kind, orjson.loads(call.kind.present(written.value))))
-
-    async def _apply_scale(self, call: Call) -> Answer:
-        kind, place, options = call.kind, call.place, call.options()
-        written = await self._resources.apply(
-            kind, place.namespace, place.name, "scale", patching.read_configuration(call.request.body), options,
-            partial(self._asked_to_scale, call), partial(applying.of_scale, kind))
-        return _json(200, parts.scale_of(kind, orjson.loads(kind.present(written.value))))
-
-    @staticmethod
-    def _asked_to_scale(call: Call, operation: str) -> Asked:
-        return call.asked(operation, kind=parts.SCALE, shown=partial(parts.scale_of, call.kind),
-                          taken=partial(parts.rescaled, call.kind))
-
-    async def _bind(self, call: Call) -> Answer:
-        body = await self._reviewed(call, BINDINGS, call.attachment())
-        bind = parts.binding(body, call.place.name, self._clock.now())
-        await self._resources.change(call.kind, call.place.namespace, bind.pod, "binding", bind, call.options())
-        return _json(201, {**parts.SUCCESS, "code": 201})
-
-    async def _evict(self, call: Call) -> Answer:
-        body = await self._reviewed(call, parts.EVICTION, call.attachment())
-        deletion = parts.eviction(body, call.place.name, call.query)
-        await self._evictions.evict(call.kind, call.place.namespace, call.place.name, deletion)
-        return _json(201, {**parts.SUCCESS, "code": 201})
-
-    async def _reviewed(self, call: Call, kind: Resource, body: Json) -> Json:
-        """A body that stands for a deed and is not stored itself, as webhooks want it. Raises Failure."""
-        review = self._chain.review(call.kind, call.asked(CREATE, kind=kind))
-        if review is None or not isinstance(body, dict):
-            return body
-        meta = {"name": call.place.name, "namespace": call.place.namespace, **(body.get("metadata") or {})}
-        shown = {"kind": kind.kind, "apiVersion": kind.api_version, **body, "metadata": meta}
-        result = await review.mutated(shown, None, lambda _thing: None)
-        await review.validated(result, None)
-        return result
-
     def _object(self, call: Call, code: int, written: Written, form: negotiation.Form) -> Response:
         body = forms.one(call.kind, written.value, form, self._clock.now(), call.query.text("includeObject"))
         return self._said(call, code, body, form, *written.warnings)
@@ -531,24 +407,4 @@ class ApiServer:
     @staticmethod
     def _said(call: Call, code: int, body: bytes, form: negotiation.Form, *warnings: str) -> Response:
         told = [*warnings, call.kind.warning] if call.kind.warning else warnings
-        return Response(code, {"Content-Type": form.media}, body, _warned(told))
-
-
-def refusal(failure: failures.Failure) -> Response:
-    headers = {"Content-Type": negotiation.JSON, **failure.headers}
-    return Response(failure.code, headers, orjson.dumps(failure.status()), _warned(failure.warnings))
-
-
-def _json(code: int, document: Object, warnings: Sequence[str] = ()) -> Response:
-    return Response(code, {"Content-Type": negotiation.JSON}, orjson.dumps(document), _warned(warnings))
-
-
-def _warned(warnings: Sequence[str]) -> tuple[str, ...]:
-    """The headers that tell them, each once."""
-    return tuple(_warning(text) for text in dict.fromkeys(warnings))
-
-
-def _warning(text: str) -> str:
-    safe = "".join(sign if sign.isprintable() and sign.isascii() else "?" for sign in text)[:1024]
-    escaped = safe.replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{escaped}"'
+        return Response(code, {"Content-Type": form.media}, body, warned(told))
