@@ -110,7 +110,8 @@ def tell(view: RunView, outcome: Outcome, job: Submitted, seconds: float) -> int
     """Say how a job ended; its exit code."""
     if outcome.failures and not outcome.succeeded:
         first = outcome.failures[0]
-        view.note(f"first to fail: {first.replica}, {first.why or 'no exit code known'}; its last lines:")
+        words = "its last lines:" if first.last_lines else "it printed nothing"
+        view.note(f"first to fail: {first.replica}, {first.why or 'no exit code known'}; {words}")
         for line in first.last_lines:
             view.note(f"    {line}")
         if len(outcome.failures) > 1:

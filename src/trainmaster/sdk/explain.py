@@ -1,18 +1,19 @@
 """Why a job is as it is, in sentences: what it waits for, what failed first, what follows from it.
 
-`explained` is pure and reads what is there: the job with its post-mortem, its pods, and the reason that the scheduler
-left on its group. `explain` fetches these.
+`explained` is pure and reads what is there: the job with its post-mortem, its pods, the reason that the scheduler left
+on its group, and what the node complained of. `explain` fetches these.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 
 import orjson
 
 from trainmaster.api import groups
 from trainmaster.api.codec import decode_status
-from trainmaster.api.core import PODS
+from trainmaster.api.core import EVENTS, PODS
 from trainmaster.api.meta import Object, Resource, metadata, name_of, uid_of
 from trainmaster.api.policy import ConditionType, JobStatus
 from trainmaster.kube.client import Client
@@ -22,6 +23,7 @@ from trainmaster.progress import curves
 from trainmaster.sdk import ends
 from trainmaster.sdk.ends import LAST_WORDS
 from trainmaster.sdk.errors import NoJob
+from trainmaster.sdk.happenings import in_order
 from trainmaster.sdk.pulse import QUIET, Pulse, hangs, last_lines, pulses
 from trainmaster.sdk.pulse import told as pulse_told
 from trainmaster.sdk.replicas import JOB_NAME, Replica, replica_of
@@ -56,7 +58,7 @@ async def explain(client: Client, name: str, namespace: str, *, now: datetime | 
         pods = (await client.list(PODS, namespace, labels=labels)).items
         group = await _group(client, [known for known in groups.GROUPS if known in kinds], job, namespace)
         pods = await _with_last_words(client, pods)
-        told = explained(resource.kind, job, pods, group)
+        told = explained(resource.kind, job, pods, group, await _complaints(client, namespace, pods))
         if told.state == "Running" and now is not None:
             used = await usage(client, namespace, labels)
             told = _alive(told, job, await pulses(client, pods, used, now, quiet), now, quiet)
@@ -119,13 +121,24 @@ def _named_group(job: Object) -> str:
     return ""
 
 
-def explained(kind: str, job: Object, pods: Sequence[Object], group: Object | None) -> Explanation:
+async def _complaints(client: Client, namespace: str, pods: Sequence[Object]) -> dict[str, str]:
+    """What was said last against each pod that has not started, such as a volume that cannot be mounted: by UID."""
+    pending = {uid_of(pod) for pod in pods if (pod.get("status") or {}).get("phase") == "Pending"}
+    if not pending:
+        return {}
+    events = (await client.list(EVENTS, namespace, fields="involvedObject.kind=Pod,type=Warning")).items
+    return {uid: str(event.get("message") or "").strip() for event in sorted(events, key=in_order)
+            if (uid := (event.get("involvedObject") or {}).get("uid")) in pending}
+
+
+def explained(kind: str, job: Object, pods: Sequence[Object], group: Object | None,
+              complaints: Mapping[str, str] = MappingProxyType({})) -> Explanation:
     status = decode_status(job.get("status"))
     replicas = sorted((replica_of(pod) for pod in pods), key=lambda replica: replica.name)
     state, why = _state(status, replicas, group)
     remembered = status.post_mortem.ended if status.post_mortem else ()
     more = [*_restarts(replicas), *ends.told(ends.ends_of(remembered, pods)),
-            *_waiting(replicas, pods)] if state != "Succeeded" else []
+            *_waiting(replicas, pods, complaints)] if state != "Succeeded" else []
     return Explanation(kind, name_of(job), state, why, tuple(more))
 
 
@@ -164,14 +177,15 @@ def _restarts(replicas: Sequence[Replica]) -> Iterator[str]:
             yield f"{replica.name} was started again {replica.restarts} time{'s' if replica.restarts > 1 else ''}"
 
 
-def _waiting(replicas: Sequence[Replica], pods: Sequence[Object]) -> Iterator[str]:
+def _waiting(replicas: Sequence[Replica], pods: Sequence[Object], complaints: Mapping[str, str]) -> Iterator[str]:
     """What replicas that do not run wait for, each thing once."""
     told: dict[str, list[str]] = {}
     by_name = {name_of(pod): pod for pod in pods}
     for replica in replicas:
         if replica.ended or replica.state == "Running":
             continue
-        why = replica.why or _unscheduled(by_name[replica.pod])
+        pod = by_name[replica.pod]
+        why = replica.why or _unscheduled(pod) or complaints.get(uid_of(pod), "")
         if why:
             told.setdefault(why, []).append(replica.name)
     for why, names in told.items():

@@ -79,7 +79,8 @@ def files(target: str) -> list[str]:
         return [target]
     found = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
     if not found:
-        raise ManifestError(f"{target}: the folder has no file that ends in {', '.join(SUFFIXES)}.")
+        raise ManifestError(f"{target}: the folder has no file that ends in {', '.join(SUFFIXES)}, and to be run as a "
+                            "script it needs a main.py or a train.py.")
     return [str(file) for file in found]
 
 

@@ -60,6 +60,14 @@ def test_what_waits_is_told_once_for_all_that_wait_for_it() -> None:
     assert "worker-0, worker-1, worker-2, worker-3 and 2 more: 0/1 nodes are available: 1 Insufficient cpu." == told
 
 
+def test_a_pod_that_cannot_start_waits_for_what_the_node_complains_of() -> None:
+    missing = 'MountVolume.SetUp failed for volume "code" : configmap "x" not found'
+    said = {"u0": missing, "u1": "what is over"}
+    found = explained("TFJob", job(("Created", "made")), [pod(0, "Pending"), pod(1)], None, said)
+
+    assert (f"worker-0: {missing}",) == found.more
+
+
 def test_the_first_failure_and_what_followed() -> None:
     ended = [
         {"pod": "mnist-worker-1", "uid": "a", "exitCode": 137, "says": "exit code 137, killed by SIGKILL",

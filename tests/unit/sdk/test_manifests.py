@@ -61,5 +61,5 @@ def test_targets_that_cannot_be_read(target: str, expected: str) -> None:
 
 
 def test_an_empty_folder_says_what_it_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"\.yaml"):
+    with pytest.raises(ManifestError, match=r"\.yaml, .* main\.py or a train\.py"):
         names(str(tmp_path))

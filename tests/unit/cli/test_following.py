@@ -1,0 +1,27 @@
+"""The last words of `run` about a job."""
+
+import pytest
+
+from trainmaster.api.meta import Resource
+from trainmaster.cli.following import tell
+from trainmaster.cli.view import PlainView
+from trainmaster.sdk.follow import Failure, Outcome
+from trainmaster.sdk.submit import Submitted
+
+JOB = Submitted(Resource("kubeflow.org", "v1", "tfjobs", "TFJob"), {"metadata": {"name": "a"}}, "created")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        pytest.param(("bad batch",), ["first to fail: worker-0, exit code 3; its last lines:", "    bad batch"],
+                     id="what it printed last is shown"),
+        pytest.param((), ["first to fail: worker-0, exit code 3; it printed nothing"], id="or that it printed nothing"),
+    ],
+)
+def test_the_first_to_fail_and_its_last_lines(lines: tuple[str, ...], said: list[str],
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    code = tell(PlainView(), Outcome(False, "It has failed.", (Failure("worker-0", "exit code 3", lines),)), JOB, 1.0)
+
+    shown = [line.removeprefix("· ") for line in capsys.readouterr().err.splitlines()]
+    assert (1, [*said, "Failed after 1.0 s: It has failed."]) == (code, shown)
