@@ -123,7 +123,8 @@ def told(curves: Curves, now: datetime) -> list[str]:
     wide = max((len(name) for name in curves.metrics), default=0)
     for name, points in curves.metrics.items():
         values = [value for _, value in points]
-        lines.append(f"{name:<{wide}}  {sparkline(values)}  {values[0]:g} → {values[-1]:g}")
+        course = f"{sparkline(values)}  {values[0]:g} → " if len(values) > 1 else ""
+        lines.append(f"{name:<{wide}}  {course}{values[-1]:g}")
     return lines
 
 
@@ -131,7 +132,7 @@ def short_progress(curves: Curves) -> str:
     """`37 %, 2 min left`, or nothing."""
     if curves.percent is None:
         return ""
-    left = f", {lasting(curves.remaining)} left" if curves.remaining else ""
+    left = f", {lasting(curves.remaining)} left" if curves.remaining and curves.percent < 100 else ""
     return f"{curves.percent:.0f} %{f' of {curves.label}' if curves.label else ''}{left}"
 
 

@@ -84,3 +84,10 @@ def test_what_people_are_told() -> None:
 
     assert ["37 % (reported by worker-0, 5 s ago)", "loss  █▁  2 → 1"] == curves.told(
         found, NOON + timedelta(seconds=15))
+
+
+def test_one_value_is_no_course_and_nothing_is_left_of_what_is_done() -> None:
+    found = history(Said(Report(1.0, 1.0, {"loss": 2.0}), NOON, "worker-0", True, REPORTED))
+    assert found is not None
+
+    assert ["100 % (reported by worker-0, 5 s ago)", "loss  2"] == curves.told(found, NOON + timedelta(seconds=5))
