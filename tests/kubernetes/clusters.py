@@ -26,6 +26,7 @@ from trainmaster.local import parts
 from trainmaster.local.asked import NONE, Asked
 from trainmaster.local.home import Home
 
+SIMULATED = {"cpu": "64", "memory": "64Gi", "ephemeral-storage": "100Gi"}      # by a node that only pretends
 NAMESPACE = "training"
 PROGRAMS = ("etcd", "kube-apiserver", "kubectl", "kube-controller-manager")  # of the real one
 PATIENCE = 60.0
@@ -95,15 +96,16 @@ def real(plane: ControlPlane, kubectl: Path, folder: Path) -> Iterator[Cluster]:
 
 
 @contextlib.contextmanager
-def embedded(folder: Path) -> Iterator[Cluster]:
-    """The control plane that `trainmaster up` starts, with a home of its own and without a node."""
+def embedded(folder: Path, simulated: int = 0) -> Iterator[Cluster]:
+    """The control plane that `trainmaster up` starts, with a home of its own and without a node that runs anything."""
     home = Home(folder / "home")
     home.make()
     part = parts.control_plane(home)
     with processes(folder) as started:
         environment = {**os.environ, "TRAINMASTER_HOME": str(home.path)}
         # The real cluster has no gang scheduler either.
-        started.start(part.name, [sys.executable, "-m", part.module, Asked(gang_scheduler=NONE).words()], environment)
+        asked = Asked(gang_scheduler=NONE, simulated_nodes=simulated, simulated_offers=SIMULATED)
+        started.start(part.name, [sys.executable, "-m", part.module, asked.words()], environment)
         started.wait(part.name, lambda: "server" in (part.facts() or {}))
         yield Cluster("embedded", home.kubeconfig)
 
