@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, name_of, uid_of
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import ApiError, KubeError, Unreachable
+from trainmaster.kube.errors import ApiError, Unreachable
 from trainmaster.sdk.errors import NoReplica
 from trainmaster.sdk.jobs import Job
 from trainmaster.sdk.replicas import Attempt, attempts_of, replica_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 AT_ONCE = 64         # logs that are put in the order of time together; each is a connection
 HELD = 256           # batches that may wait for a reader who is slower than the replicas
 PAUSE = 0.5
+REFUSALS = 60        # times that a server may fail to get the end of a log from its node
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,7 @@ async def read_on(session: Session, job: Job, source: Source, wanted: Wanted,
     """
     seen, told = "", 0           # the time of the last line, and how many lines with that time were told
     asked = wanted
-    cut = True
+    cut, refused = True, 0
     while True:
         query = [*asked.query(source.attempt.container), ("follow", "true")]
         if seen:
@@ -224,10 +225,14 @@ async def read_on(session: Session, job: Job, source: Source, wanted: Wanted,
             cut = False
             if life() != "running":
                 return
+            refused = 0
         except Unreachable:
             cut = True
-        except KubeError:
-            return      # the pod, or this life of it, is gone
+        except ApiError as problem:
+            refused += 1
+            if problem.code < 500 or (refused > REFUSALS and life() != "running"):
+                return      # the pod, or this life of it, is gone
+            cut = True      # the server is back before its node is
         if seen:
             asked = replace(asked, tail=None, since=None)
         await session.clock.sleep(PAUSE)      # so that it is known by then what became of the container

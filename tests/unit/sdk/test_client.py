@@ -23,7 +23,7 @@ from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.kube.client import Client as KubeClient
-from trainmaster.kube.errors import Forbidden, Unreachable
+from trainmaster.kube.errors import ApiError, Forbidden, Unreachable
 from trainmaster.kube.transport import Request, Response, Stream, Transport
 from trainmaster.sdk.errors import NoReplica, NoSuchKind, NotPossible
 from trainmaster.sdk.logs import Line, Wanted
@@ -65,6 +65,11 @@ class Node:
 
     async def close(self) -> None:
         await self.inner.close()
+
+
+class NodeAway(ApiError):
+    def __init__(self, message: str) -> None:
+        super().__init__(503, "ServiceUnavailable", message)
 
 
 @dataclass
@@ -275,6 +280,7 @@ async def test_following_goes_on_after_a_restart_of_the_server_and_of_the_replic
     await stage.pod("worker", 0)
     stage.node.logs = {"mnist-worker-0": [
         [b"1 a\n2 b\n2 c\n", Unreachable],           # the connection breaks
+        [NodeAway],                                  # the server is back, its node is not
         [b"2 b\n2 c\n2 d\n"],                        # it is read again; the server stops in order
         [b"2 b\n2 c\n2 d\n3 e\n"],                   # and again; then this life ends
         [b"4 again\n"],
@@ -287,7 +293,7 @@ async def test_following_goes_on_after_a_restart_of_the_server_and_of_the_replic
 
     reading = asyncio.create_task(read())
     await stage.clock.run(asyncio.sleep(0))
-    await stage.clock.run(stage.clock.sleep(1.2))      # two pauses
+    await stage.clock.run(stage.clock.sleep(1.7))      # three pauses
     await stage.state("mnist-worker-0", restarts=1, running={})
     await stage.clock.run(stage.clock.sleep(5))
     await stage.state("mnist-worker-0", restarts=1, terminated={"exitCode": 0})
@@ -296,8 +302,8 @@ async def test_following_goes_on_after_a_restart_of_the_server_and_of_the_replic
 
     assert ["a", "b", "c", "d", "e", "again"] == lines
     queries = [dict(request.query) for request in stage.node.asked]
-    assert ["7", None, None] == [query.get("tailLines") for query in queries[:3]]
-    assert [None, "2", "2", None] == [query.get("sinceTime") for query in queries[:4]]
+    assert ["7", None, None, None] == [query.get("tailLines") for query in queries[:4]]
+    assert [None, "2", "2", "2", None] == [query.get("sinceTime") for query in queries[:5]]
 
 
 async def test_events_are_those_of_the_job_and_of_what_it_made(stage: Stage) -> None:
