@@ -92,7 +92,7 @@ class Checks:
         elif tally.outcome:
             found = replace(known, started=True)
         else:
-            condemned(life, name, attempt, probe.kind)
+            condemned(life, name, attempt, probe.kind, self.clock.now())
             return
         if found != known:
             life.health[name] = found

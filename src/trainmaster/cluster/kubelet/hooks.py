@@ -42,7 +42,7 @@ class Hooks:
             except Unable as unable:
                 log.warning("postStart hook failed", pod=life.pod["metadata"]["name"], container=name, cause=unable)
                 self.events.warning(life.pod, "FailedPostStartHook", "PostStartHook failed")
-                condemned(life, name, attempt, "postStart")
+                condemned(life, name, attempt, "postStart", self.clock.now())
             finally:
                 life.beginning.pop(name, None)
                 life.wake()

@@ -35,6 +35,7 @@ class Health:
     started: bool
     ready: bool
     verdict: str = ""
+    condemned: datetime | None = None       # when the verdict fell
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +159,25 @@ def health_of(life: Life, name: str, attempt: int) -> Health:
         known = life.health[name] = Health(
             attempt, not container.get("startupProbe") or bool(told.get("started")),
             not container.get("readinessProbe") or bool(told.get("ready")), str(verdict.get("verdict", "")),
+            _moment(int(str(verdict.get("at", 0)))),
         )
     return known
 
 
-def condemned(life: Life, name: str, attempt: int, verdict: str) -> None:
+def condemned(life: Life, name: str, attempt: int, verdict: str, now: datetime) -> None:
     """An attempt must end: written down, so that an agent that dies before its end knows it for what it is."""
     with contextlib.suppress(FileNotFoundError):       # it is gone already, and so is the need
-        records.write(str(life.places.attempt(name, attempt)), records.VERDICT, {"verdict": verdict})
-    life.health[name] = replace(health_of(life, name, attempt), verdict=verdict)
+        record = {"verdict": verdict, "at": reap.nanoseconds(now)}
+        records.write(str(life.places.attempt(name, attempt)), records.VERDICT, record)
+    life.health[name] = replace(health_of(life, name, attempt), verdict=verdict, condemned=now)
     life.wake()
+
+
+def standing(health: Health, last: Attempt | None) -> str:
+    """The verdict, unless it came too late: a question put to an attempt that ends by itself may fail for that."""
+    end = last.ended if last is not None else None
+    late = end is not None and health.condemned is not None and end.finished < health.condemned
+    return "" if late else health.verdict
 
 
 def _last_told(pod: Object, name: str, attempt: int) -> Object:
@@ -198,7 +208,7 @@ def _container(life: Life, container: Object, now: datetime) -> ContainerSeen:
         beginning=name in life.beginning,
         started=health.started,
         ready=health.ready,
-        verdict=health.verdict,
+        verdict=standing(health, last),
     )
 
 

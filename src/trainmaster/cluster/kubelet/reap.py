@@ -34,7 +34,7 @@ def remember(pod: Object, places: PodPlaces, now: datetime) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         records.write(str(directory), records.EXIT, exit_record(end))
         records.write(str(directory), records.SHIM, {
-            "protocol": records.PROTOCOL, "pid": 0, "start": 0, "boot": "", "created": _nanoseconds(created),
+            "protocol": records.PROTOCOL, "pid": 0, "start": 0, "boot": "", "created": nanoseconds(created),
             "level": number, "image": status.get("imageID", ""),
         })
 
@@ -43,7 +43,7 @@ def exit_record(end: Exit) -> Object:
     """The record of an end that no shim could write."""
     return {
         "protocol": records.PROTOCOL, "code": end.code, "signal": end.signal, "started": 0,
-        "finished": _nanoseconds(end.finished), "reason": end.reason, "message": end.message,
+        "finished": nanoseconds(end.finished), "reason": end.reason, "message": end.message,
     }
 
 
@@ -105,5 +105,5 @@ def _last_attempt(status: Object, now: datetime) -> tuple[datetime, Exit]:
     )
 
 
-def _nanoseconds(when: datetime) -> int:
+def nanoseconds(when: datetime) -> int:
     return int(when.astimezone(UTC).timestamp() * 1_000_000) * 1000

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet.checks import Checks
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.handlers import Target
-from trainmaster.cluster.kubelet.life import Life, health_of
-from trainmaster.cluster.kubelet.observed import Attempt, ContainerSeen, Observed
+from trainmaster.cluster.kubelet.life import Health, Life, health_of, standing
+from trainmaster.cluster.kubelet.observed import Attempt, ContainerSeen, Exit, Observed
 from trainmaster.cluster.kubelet.records import VERDICT, Failed, read
 from trainmaster.cluster.kubelet.settings import PodPlaces
 from trainmaster.runtime.recorder import Recorder
@@ -114,7 +115,9 @@ async def test_a_container_that_dies_must_end(world: World) -> None:
     await world.clock.advance(1)
 
     assert "liveness" == health_of(life, "main", 0).verdict
-    assert {"verdict": "liveness"} == read(str(life.places.attempt("main", 0)), VERDICT)
+    written = read(str(life.places.attempt("main", 0)), VERDICT) or {}
+    assert "liveness" == written["verdict"]
+    assert isinstance(written["at"], int)
     assert 5 * [("Unhealthy", "Liveness probe failed: text")] == world.events.said
     await world.clock.advance(60)
     assert 7 == len(world.looks), "it must end anyway, so nobody asks"
@@ -193,3 +196,18 @@ async def test_a_new_agent_does_not_make_ready_pods_unready(
     known = health_of(life, "main", 0)
 
     assert expected == (known.started, known.ready)
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        pytest.param(None, "liveness", id="it runs: it must end"),
+        pytest.param(timedelta(seconds=1), "liveness", id="it ended after the verdict: because of it"),
+        pytest.param(timedelta(seconds=-1), "", id="it had ended before: the question failed for that"),
+    ],
+)
+def test_a_verdict_on_an_attempt_that_had_ended_is_none(ended: timedelta | None, expected: str) -> None:
+    fell = datetime(2030, 1, 1, tzinfo=UTC)
+    attempt = Attempt(0, fell, Exit(0, fell + ended) if ended is not None else None)
+
+    assert expected == standing(Health(0, True, True, "liveness", fell), attempt)
