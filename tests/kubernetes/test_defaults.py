@@ -30,8 +30,10 @@ ON_PURPOSE = {
     "Pod": ("serviceAccountName", "serviceAccount", "tolerations"),     # the real one runs without its accounts plug-in
 }
 # Kinds on which controllers act, and on the real server nobody: they are looked at before they are stored.
-ACTED_ON = frozenset({"Deployment", "Job", "PodDisruptionBudget", "ReplicaSet", "ReplicationController",
-                      "ResourceQuota", "StatefulSet"})
+ACTED_ON = frozenset({"Deployment", "Job", "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget",
+                      "ReplicaSet", "ReplicationController", "ResourceQuota", "StatefulSet"})
+# Ports are given out only to what is stored: a trial run would not get so far.
+GIVEN_OUT = "Internal error occurred: failed to allocate"
 _RANDOM = (
     (re.compile(r'"10\.96\.\d+\.\d+"'), '"ADDRESS"'),
     (re.compile(r'"lastPhaseTransitionTime":"[^"]*"'), '"lastPhaseTransitionTime":"MOMENT"'),
@@ -143,7 +145,7 @@ async def test_the_same_is_refused(row: Row, control_plane: ControlPlane) -> Non
 async def refused(carrier: Transport, row: Row) -> tuple[int, Object]:
     path = row.resource.path(row.namespace)
     if row.change is None:
-        return await ask(carrier, "POST", path, row.thing, dry=True)
+        return await ask(carrier, "POST", path, row.thing, dry=not row.said.startswith(GIVEN_OUT))
     one = row.resource.path(row.namespace, name_of(row.thing))
     code, found = await ask(carrier, "POST", path, row.thing)
     assert code == 201, found
