@@ -126,7 +126,7 @@ def pruning(definition: Object) -> Object:
 def differing(watched: Watched) -> dict[str, list[str]]:
     found = parity.differing(parity.chosen(SLICE), watched.place, settle=0.5)
     late = parity.differing(parity.chosen(TIMED), watched.place, settle=1.0)
-    # A job begins in whole seconds: whether a deadline falls before or after a look depends on when in a second it began.
+    # A job begins in whole seconds: when in a second it began decides whether a deadline falls before or after a look.
     for _ in range(2):
         late = parity.differing(list(late), watched.place, settle=1.0) if late else late
     return found | late
