@@ -71,13 +71,16 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def test_without_a_gang_three_run_and_three_wait_with_the_message(cluster: Cluster) -> None:
     person = cluster("none", gpu="1")
     person("create", "-f", str(ONE_GPU))
-    for name in ("ps-0", "ps-1", "worker-0"):
-        person.until(f"pod/{JOB}-{name}", ".status.phase", "Running")
-    for index in (1, 2, 3):
-        person("wait", f"pod/{JOB}-worker-{index}", "--for=condition=PodScheduled=False", "--timeout=30s")
+    person.until(f"tfjob/{JOB}", ".status.replicaStatuses.PS.active", "2")
+    person.until(f"tfjob/{JOB}", ".status.replicaStatuses.Worker.active", "1")
+    at = person.pods()          # which worker got the GPU is for the scheduler to say: they are made side by side
+    workers = {name: phase for name, phase in at.items() if name.startswith("worker-")}
+    assert ("Running", "Running") == (at["ps-0"], at["ps-1"])
+    assert ["Pending", "Pending", "Pending", "Running"] == sorted(workers.values())
+    for name in (name for name, phase in workers.items() if phase == "Pending"):
+        person("wait", f"pod/{JOB}-{name}", "--for=condition=PodScheduled=False", "--timeout=30s")
 
-    assert {"ps-0": "Running", "ps-1": "Running", "worker-0": "Running", "worker-1": "Pending", "worker-2": "Pending",
-            "worker-3": "Pending"} == person.pods()
+    assert at == person.pods(), "and so it stays"
     said = person("get", "pods", "-o", "jsonpath={.items[?(@.status.phase=='Pending')].status.conditions[*].message}")
     assert 3 == said.count("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
 
