@@ -4,7 +4,7 @@ It lives in an annotation of the job: nothing to install, it goes where the job 
 it must stay small: when a curve is full every second point goes, and what is left still spans the whole run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -84,6 +84,13 @@ def added(before: Curves | None, said: Said) -> Curves | None:
         report.remaining if report.fraction is not None else now.remaining,
         report.label if report.fraction is not None else now.label, curves,
     )
+
+
+def completed(before: Curves, newest: Mapping[str, float], moment: datetime) -> Curves:
+    """The history with the last values that its own voice gave of what it has; unchanged if it has them."""
+    known = {name: points[-1][1] for name, points in before.metrics.items() if points}
+    changed = {name: value for name, value in newest.items() if name in known and known[name] != _short(value)}
+    return added(before, Said(Report(metrics=changed), moment, before.replica, source=before.source)) or before
 
 
 def _counts(before: Curves, said: Said) -> bool:

@@ -6,6 +6,7 @@ Keras says the epoch once and then only counts steps. Whatever is not recognised
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from trainmaster.progress.report import Report
@@ -55,6 +56,15 @@ def read(before: Heard, line: str) -> tuple[Heard, Report]:
     if heard != before and heard.epochs:
         return heard, Report(_share(heard.epoch - 1, heard.epochs), None, metrics)
     return heard, Report(metrics=metrics)
+
+
+def last_metrics(texts: Iterable[str]) -> dict[str, float]:
+    """The newest value of each metric in these lines."""
+    heard, found = Heard(), dict[str, float]()
+    for text in texts:
+        heard, report = read(heard, text)
+        found.update(report.metrics)
+    return found
 
 
 def _tqdm(heard: Heard, text: str) -> Report:

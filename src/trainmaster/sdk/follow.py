@@ -20,6 +20,7 @@ from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError
 from trainmaster.progress import curves
 from trainmaster.progress.curves import Curves
+from trainmaster.progress.lines import last_metrics
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.sdk.errors import CannotStart as CannotStart  # said by `follow`, so imported with it
@@ -220,7 +221,13 @@ class _Follower:
         left = sorted(replica.pod for replica in self._replicas.values() if not replica.ended)
         last = self._job.copy.get(self._key.namespace, self._key.name) or job
         return Outcome(ending["type"] == "Succeeded", ending.get("message", ""), tuple(failures), tuple(left),
-                       curves.of(last))
+                       self._to_the_end(curves.of(last)))
+
+    def _to_the_end(self, found: Curves | None) -> Curves | None:
+        """The curves with what was printed since they were written last: the end of a job waits for no other write."""
+        if found is None or found.source != curves.PRINTED:
+            return found
+        return curves.completed(found, last_metrics(self._tails.get(found.replica, ())), self._clock.now())
 
 
 def _finished(pod: Object) -> datetime | None:

@@ -91,3 +91,20 @@ def test_one_value_is_no_course_and_nothing_is_left_of_what_is_done() -> None:
     assert found is not None
 
     assert ["100 % (reported by worker-0, 5 s ago)", "loss  2"] == curves.told(found, NOON + timedelta(seconds=5))
+
+
+@pytest.mark.parametrize(("newest", "expected"), [
+    pytest.param({"loss": 0.25}, {"loss": [1.0, 0.25]}, id="a newer value is added"),
+    pytest.param({"loss": 1.0}, {"loss": [1.0]}, id="the one that is there is not"),
+    pytest.param({"lr": 0.1}, {"loss": [1.0]}, id="nor what the history does not have"),
+    pytest.param({}, {"loss": [1.0]}, id="nothing new"),
+])
+def test_what_was_printed_last_completes_the_history(newest: dict[str, float],
+                                                     expected: dict[str, list[float]]) -> None:
+    before = history(said(source=PRINTED, fraction=0.5, loss=1.0))
+    assert before is not None
+
+    after = curves.completed(before, newest, NOON + timedelta(seconds=2))
+
+    assert expected == {name: [value for _, value in points] for name, points in after.metrics.items()}
+    assert 50.0 == after.percent

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.progress.lines import Heard, read
+from trainmaster.progress.lines import Heard, last_metrics, read
 from trainmaster.progress.report import Report
 
 NOTHING = Heard()
@@ -65,3 +65,9 @@ def test_no_line_is_an_error_and_no_share_is_beyond_the_whole(line: str, epoch: 
     _, report = read(Heard(epoch, epochs), line)
 
     assert report.fraction is None or 0 <= report.fraction <= 1
+
+
+def test_the_last_value_of_each_metric_counts() -> None:
+    lines = ["Epoch 1/2", "loss 0.9 accuracy 0.1", "nothing here", "loss 0.5"]
+
+    assert {"loss": 0.5, "accuracy": 0.1} == last_metrics(lines)
