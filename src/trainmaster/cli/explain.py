@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("job", required=False, shell_complete=cluster.completes("jobs"))
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE",
               help="Jobs that are not submitted: would they start now, and if not, why?")
-@click.option("--quiet", default="5m", show_default=True, metavar="SPAN",
+@click.option("--quiet", "--hangs-after", default="5m", show_default=True, metavar="SPAN",
               help="Silence after which a job is suspected to hang.")
 @click.option("-o", "--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Form of the output.")
@@ -37,7 +37,7 @@ def command(asked: cluster.Asked, job: str | None, files: tuple[str, ...], quiet
         return
     for each in found:
         click.echo(f"{each.kind.lower()}/{each.name}  {each.state}: {each.why}")
-        for line in each.more:
+        for line in (*each.more, *each.progress):
             click.echo(f"  {line}")
 
 

@@ -7,7 +7,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from trainmaster.api.meta import labels_of
@@ -15,7 +15,9 @@ from trainmaster.cli.output import FAILED, INTERRUPTED, say
 from trainmaster.cli.view import ForOneOfMany, RunView
 from trainmaster.progress import curves
 from trainmaster.runtime.clock import RealClock
+from trainmaster.sdk.ends import remedy
 from trainmaster.sdk.follow import CannotStart, Failure, JobGone, Outcome, follow
+from trainmaster.sdk.pulse import QUIET
 from trainmaster.sdk.submit import FOR_JOB, Submitted
 
 if TYPE_CHECKING:
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 class Following:
     """One `run`."""
 
-    def __init__(self, client: "Client", view: RunView) -> None:
-        self._client, self._view = client, view
+    def __init__(self, client: "Client", view: RunView, *, hangs_after: float = QUIET) -> None:
+        self._client, self._view, self._hangs_after = client, view, hangs_after
         self._interrupted: asyncio.Queue[None] = asyncio.Queue(maxsize=16)
 
     async def run(self, submitted: Sequence[Submitted]) -> int:
@@ -34,7 +36,7 @@ class Following:
         for one in submitted:
             if FOR_JOB not in labels_of(one.thing):
                 name = one.thing["metadata"]["name"]
-                self._view.note(f"{one.resource.kind.lower()}.{one.resource.group or 'core'}/{name} {one.how}")
+                self._view.note(f"{one.resource.kind} {name} {one.how}")
         jobs = [one for one in submitted if one.is_job]
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._pressed)
         codes: list[int] = []
@@ -46,13 +48,11 @@ class Following:
                 unfinished = [tasks[task] for task in left if not task.done()]
                 if not pressed.done():
                     pressed.cancel()
-                elif unfinished and await self._interrupt(unfinished):
+                elif unfinished and await self._interrupt(unfinished, tasks):
                     return INTERRUPTED
             codes = [task.result() for task in tasks]
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _ended(tasks)
         return max(codes, default=0)
 
     def _pressed(self) -> None:
@@ -63,7 +63,8 @@ class Following:
         view = self._view if alone else ForOneOfMany(self._view, job.thing["metadata"]["name"])
         began = time.monotonic()
         try:
-            outcome = await follow(self._client, RealClock(), job.resource, job.thing, view)
+            outcome = await follow(self._client, RealClock(), job.resource, job.thing, view,
+                                   hangs_after=self._hangs_after)
         except JobGone:
             view.note("the job was deleted before it ended")
             return FAILED
@@ -72,10 +73,11 @@ class Following:
             return FAILED
         return tell(view, outcome, job, time.monotonic() - began)
 
-    async def _interrupt(self, jobs: Sequence[Submitted]) -> bool:
-        """Whether we are to leave."""
+    async def _interrupt(self, jobs: Sequence[Submitted], tasks: Iterable[asyncio.Task[int]]) -> bool:
+        """Whether we are to leave. Who stops a job needs not be told by those who follow it that it is gone."""
         match await self._ask(jobs):
             case "stop":
+                await _ended(tasks)
                 for job in jobs:
                     await self._client.delete(job.resource, job.thing["metadata"]["name"],
                                               job.thing["metadata"]["namespace"], propagation="Background")
@@ -106,6 +108,12 @@ class Following:
         return {"s": "stop", "d": "detach"}.get(answer[:1], "go on")
 
 
+async def _ended(tasks: Iterable[asyncio.Task[int]]) -> None:
+    for task in (tasks := list(tasks)):
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def tell(view: RunView, outcome: Outcome, job: Submitted, seconds: float) -> int:
     """Say how a job ended; its exit code."""
     if outcome.failures and not outcome.succeeded:
@@ -114,6 +122,8 @@ def tell(view: RunView, outcome: Outcome, job: Submitted, seconds: float) -> int
         view.note(f"first to fail: {first.replica}, {first.why or 'no exit code known'}; {words}")
         for line in first.last_lines:
             view.note(f"    {line}")
+        if advice := remedy("\n".join(first.last_lines)):
+            view.note(advice)
         if len(outcome.failures) > 1:
             view.note("failed after it: " + ", ".join(_later(first, each) for each in outcome.failures[1:]))
     if outcome.curves is not None and outcome.curves.metrics:

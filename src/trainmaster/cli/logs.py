@@ -9,6 +9,7 @@ import click
 
 from trainmaster.cli import cluster
 from trainmaster.cli.output import say, told
+from trainmaster.progress.lines import frame
 
 if TYPE_CHECKING:
     from trainmaster.sdk.client import Client
@@ -85,6 +86,8 @@ class Writer:
     def write(self, batch: "Batch") -> None:
         name, lines = batch
         before = self._before(name) if self._prefix else ""
+        if before:       # a bar that redraws its line would write over the name of its replica, or run on for pages
+            lines = [(time, frame(text)) if "\r" in text else (time, text) for time, text in lines]
         self.wrote = True
         sys.stdout.write("".join(self._written(before, lines)))
         sys.stdout.flush()

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmaster.cli.cluster import seconds
 from trainmaster.cli.output import BAD_INPUT, NO_CLUSTER, Told, say
 from trainmaster.cli.view import LiveView, PlainView, RunView
 from trainmaster.sdk.manifests import Manifest, ManifestError, read
+from trainmaster.sdk.pulse import QUIET
 
 if TYPE_CHECKING:
     from trainmaster.cli.scripts import Options, Script
@@ -44,13 +46,15 @@ class WithArguments(click.Command):
               help="Packages that the script needs; installed once for all that need the same.")
 @click.option("--image", help="The image to run in; needed on any cluster but the embedded one.")
 @click.option("--output", metavar="DIR", help="Keep the working directory of each replica in DIR/ROLE-INDEX.")
+@click.option("--hangs-after", default="5m", show_default=True, metavar="SPAN",
+              help="Time without output and without CPU use after which a job is said to hang.")
 @click.option("-n", "--namespace", default="", help="Namespace of objects that name none. Default: default.")
 @click.option("--kubeconfig", type=click.Path(dir_okay=False), envvar="KUBECONFIG",
               help="Run on this cluster instead of the embedded one.")
 @click.option("--context", help="Context of the kubeconfig.")
 @click.pass_context
 def command(ctx: click.Context, /, targets: tuple[str, ...], namespace: str, kubeconfig: str | None,
-            context: str | None, **given: Any) -> None:
+            context: str | None, hangs_after: str, **given: Any) -> None:
     """Run manifests or a script, and follow the job to its end.
 
     On the embedded cluster, which is started if it is down, unless --kubeconfig, --context or KUBECONFIG names another.
@@ -58,22 +62,23 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], namespace: str, kub
 
     Exit code: 0 the job succeeded, 1 it failed, 2 bad input, 3 no cluster, 130 detached or stopped by Ctrl-C.
     """
-    from trainmaster.cli.scripts import Options
+    from trainmaster.cli.scripts import Options, passed_over
 
     options = Options(arguments=ctx.meta["arguments"], **given)
+    patience = seconds(hangs_after, "--hangs-after")
     path, embedded = where(kubeconfig, context)
     try:
         script = asked(targets, options, embedded=embedded)
         manifests = script.manifests() if script else read(targets, sys.stdin)
     except ManifestError as problem:
         raise Told(str(problem), BAD_INPUT) from problem
-    for sentence in script.said if script else ():
+    for sentence in script.said if script else passed_over(targets):
         say(sentence)
     if embedded:
         bring_up()
     with ExitStack() as stack:
-        view = _view(stack)
-        code = asyncio.run(follow(path, context, namespace, view, manifests))
+        view = _view(stack, patience)
+        code = asyncio.run(follow(path, context, namespace, view, manifests, patience))
     for sentence in script.left() if script else ():
         say(sentence)
     sys.exit(code)
@@ -124,15 +129,16 @@ def bring_up() -> None:
         say(f"The cluster is up at {embedded.server} after {time.monotonic() - began:.1f} s.")
 
 
-def _view(stack: ExitStack) -> RunView:
+def _view(stack: ExitStack, hangs_after: float) -> RunView:
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         return PlainView()
     from rich.console import Console
 
-    return stack.enter_context(LiveView(Console(highlight=False)))
+    return stack.enter_context(LiveView(Console(highlight=False), hangs_after))
 
 
-async def follow(path: Path, context: str | None, namespace: str, view: RunView, manifests: Sequence[Manifest]) -> int:
+async def follow(path: Path, context: str | None, namespace: str, view: RunView, manifests: Sequence[Manifest],
+                 hangs_after: float = QUIET) -> int:
     """Send the objects and follow the jobs among them; the exit code."""
     from trainmaster.cli import mistakes
     from trainmaster.cli.following import Following
@@ -149,7 +155,7 @@ async def follow(path: Path, context: str | None, namespace: str, view: RunView,
     try:
         await mistakes.look(client, manifests, namespace or access.namespace)
         submitted = await submit(client, manifests, namespace or access.namespace)
-        return await Following(client, view).run(submitted)
+        return await Following(client, view, hangs_after=hangs_after).run(submitted)
     except ManifestError as problem:
         raise Told(mistakes.better(problem, manifests), BAD_INPUT) from problem
     except KubeError as problem:

@@ -10,6 +10,7 @@ from trainmaster.sdk import launches, parcels
 from trainmaster.sdk.launches import Launch
 from trainmaster.sdk.manifests import SUFFIXES, Manifest
 from trainmaster.sdk.parcels import ScriptError
+from trainmaster.sdk.session import some
 
 SCRIPTS = (".py", ".sh")
 FIRST = ("__main__.py", "main.py", "train.py")     # what a folder is started by
@@ -56,6 +57,18 @@ def _is_code(folder: Path, options: Options) -> bool:
     there = list(folder.iterdir())
     has_manifests = any(path.suffix in SUFFIXES and _looks_like_a_manifest(path) for path in there)
     return any(path.suffix in SCRIPTS for path in there) and (bool(options.given) or not has_manifests)
+
+
+def passed_over(targets: Sequence[str]) -> list[str]:
+    """That a folder of manifests was meant by a target although there is code in it, which is easily overlooked."""
+    return [f"{target} has manifests and code ({some(names, 3)}): runs the manifests; to run the code, name it: "
+            f"trainmaster run {Path(target) / names[0]}" for target in targets if (names := _code_of(Path(target)))]
+
+
+def _code_of(folder: Path) -> list[str]:
+    """The scripts of a folder, the one that it would be started by first."""
+    there = [path.name for path in folder.iterdir() if path.suffix in SCRIPTS] if folder.is_dir() else []
+    return sorted(there, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
 
 
 def _looks_like_a_manifest(path: Path) -> bool:
@@ -113,13 +126,22 @@ def read(target: Path, options: Options, environment: Mapping[str, str] = os.env
     if listed and environments is not None:
         image = environments(listed, image or launches.PROFILES[framework].image)
     launch = Launch(
-        name=options.name or launches.job_name(target.resolve().name), parcel=parcel, script=script.name,
-        framework=framework, workers=options.workers or 1, servers=options.servers or 0, gpus=options.gpus or 0,
-        environment=_environment(options.environment, environment), arguments=options.arguments,
+        name=_name(options.name) if options.name else launches.job_name(target.resolve().name), parcel=parcel,
+        script=script.name, framework=framework, workers=options.workers or 1,
+        servers=options.servers or 0, gpus=options.gpus or 0, arguments=options.arguments,
+        environment=_environment(options.environment, environment),
         queue=options.queue or "", priority=options.priority or "", image=image,
         output=_folder(options.output) if options.output else "",
     )
     return Script(launch, files, tuple(said))
+
+
+def _name(given: str) -> str:
+    """Raises ScriptError, with a name that would do."""
+    if launches.is_job_name(given):
+        return given
+    raise ScriptError(f"--name {given}: a job's name has small letters, digits and -, begins with a letter and has at "
+                      f"most {launches.MOST_LETTERS} signs; {launches.job_name(given)} would do.")
 
 
 def _requirements(path: Path) -> str:
@@ -136,7 +158,7 @@ def _first(folder: Path) -> Path:
     named = [path for name in FIRST for path in scripts if path.name == name]
     if named or len(scripts) == 1:
         return (named or scripts)[0]
-    raise ScriptError(f"{folder}: which of its scripts is to run ({', '.join(path.name for path in scripts[:5])})? "
+    raise ScriptError(f"{folder}: which of its scripts is to run ({some([path.name for path in scripts], 5)})? "
                       f"Call it {' or '.join(FIRST[1:])}.")
 
 

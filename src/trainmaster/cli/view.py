@@ -12,6 +12,7 @@ import click
 from trainmaster.progress import curves, lines
 from trainmaster.progress.curves import Curves
 from trainmaster.progress.report import Report
+from trainmaster.sdk.pulse import IDLE, QUIET, WORTH_SAYING
 from trainmaster.sdk.replicas import Replica
 from trainmaster.sdk.usage import Usage, in_words
 
@@ -99,7 +100,7 @@ class PlainView:
         self.note(f"{replica.name}: removed")
 
     def lines(self, replica: str, texts: Sequence[str]) -> None:
-        click.echo("\n".join(f"[{replica}] {text}" for text in texts))
+        click.echo("\n".join(f"[{replica}] {lines.frame(text)}" for text in texts))
 
     def note(self, text: str) -> None:
         click.echo(f"· {text}", err=True)
@@ -142,7 +143,7 @@ class LiveView:
 
     wants_usage = True
 
-    def __init__(self, console: "Console") -> None:
+    def __init__(self, console: "Console", hangs_after: float = QUIET) -> None:
         from rich.live import Live
 
         self._console = console
@@ -150,7 +151,8 @@ class LiveView:
         self._jobs: dict[str, Curves] = {}
         self._colours = itertools.cycle(COLOURS)
         self._colour_of: dict[str, str] = {}
-        self._began = time.monotonic()
+        self._began = self._active = time.monotonic()
+        self._hangs_after = hangs_after
         self._held: list[Text] | None = None   # what was printed while the person is asked something
         self._live = Live(get_renderable=self.shown, console=console, refresh_per_second=8, transient=True)
 
@@ -162,6 +164,7 @@ class LiveView:
         self._live.stop()
 
     def replica(self, replica: Replica) -> None:
+        self._active = time.monotonic()
         row = self._rows.get(replica.name)
         if row is not None and row.replica.uid == replica.uid:
             row.replica = replica
@@ -175,11 +178,12 @@ class LiveView:
     def lines(self, replica: str, texts: Sequence[str]) -> None:
         from rich.text import Text
 
+        self._active = time.monotonic()
         if (row := self._rows.get(replica)) is not None:
             row.listen(texts)
         prefix = Text(f"{replica:<12} ", style=self._colour(replica))
         self._print(Text("\n").join(
-            prefix + Text.from_ansi(text.rstrip("\r").rsplit("\r", 1)[-1]) for text in texts))
+            prefix + Text.from_ansi(lines.frame(text)) for text in texts))
 
     def note(self, text: str) -> None:
         from rich.text import Text
@@ -209,7 +213,18 @@ class LiveView:
         """The foot of the terminal as it is now."""
         from rich.console import Group
 
-        return Group(*(_headline(job, found) for job, found in sorted(self._jobs.items())), self._table())
+        return Group(*(_headline(job, found) for job, found in sorted(self._jobs.items())), self._table(),
+                     *self._silence())
+
+    def _silence(self) -> "Iterator[Text]":
+        """When a job that does nothing will be said to hang, so that nobody waits for it in the dark."""
+        from rich.text import Text
+
+        silent = time.monotonic() - self._active
+        running = [row.used for row in self._rows.values() if row.replica.state == "Running"]
+        if silent >= WORTH_SAYING and running and all(used is not None and used.cpu < IDLE for used in running):
+            yield Text(f"silent and idle for {curves.lasting(silent)}; said to hang after "
+                       f"{curves.lasting(self._hangs_after)} (--hangs-after)", style="yellow")
 
     def _print(self, text: "Text") -> None:
         if self._held is not None:

@@ -133,7 +133,8 @@ class Readings:
                 content = file.read(size - start)
         except (OSError, ValueError):
             return Report()
-        whole, newline, _ = content.rpartition(b"\n")
+        # A bar redraws its line for as long as an epoch lasts: what stands between two of its returns is whole, too.
+        whole, newline, _ = content.replace(b"\r", b"\n").rpartition(b"\n")
         if not newline:
             return Report()
         known.offset = start + len(whole) + 1

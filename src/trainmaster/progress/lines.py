@@ -43,7 +43,7 @@ class Heard:
 
 def read(before: Heard, line: str) -> tuple[Heard, Report]:
     """What a line adds. A report that says nothing is false."""
-    text = _COLOUR.sub("", line[-LONGEST_LINE:]).rstrip().rsplit("\r", 1)[-1]
+    text = _COLOUR.sub("", frame(line[-LONGEST_LINE:])).rstrip()
     if not any(sign.isdecimal() for sign in text):
         return before, Report()
     heard = before
@@ -56,6 +56,11 @@ def read(before: Heard, line: str) -> tuple[Heard, Report]:
     if heard != before and heard.epochs:
         return heard, Report(_share(heard.epoch - 1, heard.epochs), None, metrics)
     return heard, Report(metrics=metrics)
+
+
+def frame(line: str) -> str:
+    """What a terminal would show of a line in the end: bars redraw themselves after a carriage return."""
+    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def last_metrics(texts: Iterable[str]) -> dict[str, float]:

@@ -48,7 +48,9 @@ class Informer:
         fields: str = "",
         indexes: Mapping[str, Index] | None = None,
         chance: random.Random | None = None,
+        troubled: Callable[[KubeError], None] | None = None,
     ) -> None:
+        """`troubled` hears why the server cannot be watched, once per episode, instead of the log."""
         self.copy = LocalCopy(indexes)
         self.resource = resource
         self._client = client
@@ -61,7 +63,7 @@ class Informer:
         self._synced = asyncio.Event()
         self._listed = False      # whether the watch can go on from `_revision`
         self._revision = ""       # everything up to here was seen
-        self._trouble = _Trouble(resource.kind)
+        self._trouble = _Trouble(resource.kind, troubled)
 
     def on_change(self, callback: Callback) -> None:
         """Call with (before, after) for every change, and at once for what is already here. It must not block."""
@@ -174,9 +176,9 @@ class Informer:
 class _Trouble:
     """What went wrong in a row: how long to wait, and what to say once per episode."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, heard: Callable[[KubeError], None] | None) -> None:
         self.refusals = 0
-        self._kind = kind
+        self._kind, self._heard = kind, heard
         self._failures = 0
         self._forgotten = 0
         self._setbacks = 0
@@ -209,7 +211,10 @@ class _Trouble:
         cause = f"{type(error).__name__} {getattr(error, 'code', '')}"
         if cause != self._told:
             self._told = cause
-            log.warning("cannot watch, trying again", kind=self._kind, cause=error)
+            if self._heard is not None:
+                self._heard(error)
+            else:
+                log.warning("cannot watch, trying again", kind=self._kind, cause=error)
         return max(asked, _delay(self._failures))
 
     def from_the_past(self) -> bool:

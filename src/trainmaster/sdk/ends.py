@@ -23,6 +23,8 @@ _LOST_PEER = re.compile(
     r"nccl|gloo|process group|rendezvous|heartbeat|coordination service|peer .{0,40}(?:lost|gone|failed)|"
     r"end of file|eoferror|barrier", re.IGNORECASE)
 
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.-]+)'")
+
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -78,8 +80,18 @@ def told(ends: Sequence[End]) -> Iterator[str]:
     if first.last_words:
         yield "its last words:"
         yield from (f"  {line}" for line in first.last_words.splitlines()[-LAST_WORDS:])
+    if advice := remedy(first.last_words):
+        yield advice
     for other in rest:
         yield f"{other.pod} failed {later(first, other)}: {other.told()}{_verdict(first, other)}"
+
+
+def remedy(words: str) -> str:
+    """What to do about last words that nearly always mean one thing; nothing if nothing is that clear."""
+    if found := _NO_MODULE.search(words):
+        return (f"The replicas have no module '{found[1]}'. Scripts: write its package into a file and run again with "
+                "--requirements FILE (or --framework, if it belongs to one). Manifests: use an image that has it.")
+    return ""
 
 
 def later(first: End, other: End) -> str:

@@ -41,6 +41,7 @@ class Explanation:
     state: str                 # one word: Waiting, Running, Silent, Hung, Restarting, Succeeded, Failed, Suspended
     why: str                   # one sentence
     more: tuple[str, ...] = ()
+    progress: tuple[str, ...] = ()      # how far one that runs is, if it says so
 
 
 async def explain(client: Client, name: str, namespace: str, *, now: datetime | None = None,
@@ -89,7 +90,7 @@ def _saying(pod: Object, words: str) -> Object:
 def _alive(told: Explanation, job: Object, found: Sequence[Pulse], now: datetime, quiet: float) -> Explanation:
     reported = curves.of(job)
     if reported is not None and (now - reported.updated).total_seconds() < quiet:
-        return replace(told, more=(*told.more, *curves.told(reported, now)))
+        return replace(told, progress=tuple(curves.told(reported, now)))
     state, why = told.state, told.why
     if hangs(found, quiet):
         state, why = "Hung", f"{why}, but they neither print nor compute"

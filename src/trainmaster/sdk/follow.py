@@ -17,7 +17,7 @@ from trainmaster.api import groups
 from trainmaster.api.core import EVENTS, PODS
 from trainmaster.api.meta import Key, Object, Resource, metadata, moment, name_of, uid_of
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import KubeError
+from trainmaster.kube.errors import KubeError, is_transient
 from trainmaster.progress import curves
 from trainmaster.progress.curves import Curves
 from trainmaster.progress.lines import last_metrics
@@ -27,12 +27,14 @@ from trainmaster.sdk.errors import CannotStart as CannotStart  # said by `follow
 from trainmaster.sdk.errors import JobGone as JobGone
 from trainmaster.sdk.jobs import Job
 from trainmaster.sdk.logs import HELD, Batch, Life, Source, Wanted, read_on
+from trainmaster.sdk.pulse import IDLE, QUIET
 from trainmaster.sdk.replicas import JOB_NAME, Attempt, Replica, attempts_of, replica_of
 from trainmaster.sdk.session import Session
 from trainmaster.sdk.usage import LOOK_EVERY, NOT_THERE, Usage, usage
 
 TAIL = 20              # last lines of a failed replica that are told again at the end
 LINGER = 10.0          # seconds that logs of ended replicas may take to arrive completely
+HICCUP = 1.0           # seconds that a server may be away without a word about it
 
 
 class View(Protocol):
@@ -74,23 +76,30 @@ class Outcome:
     curves: Curves | None = None
 
 
-async def follow(client: Client, clock: Clock, resource: Resource, job: Object, view: View) -> Outcome:
-    """Show the job until it has ended. Raises JobGone, and CannotStart for one that would wait for ever."""
-    return await _Follower(client, clock, resource, job, view).run()
+async def follow(client: Client, clock: Clock, resource: Resource, job: Object, view: View, *,
+                 hangs_after: float = QUIET) -> Outcome:
+    """Show the job until it has ended. Raises JobGone, and CannotStart for one that would wait for ever.
+
+    One that neither prints nor computes for `hangs_after` seconds is said to hang, each time once.
+    """
+    return await _Follower(client, clock, resource, job, view, hangs_after).run()
 
 
 class _Follower:
-    def __init__(self, client: Client, clock: Clock, resource: Resource, job: Object, view: View) -> None:
+    def __init__(self, client: Client, clock: Clock, resource: Resource, job: Object, view: View,
+                 hangs_after: float) -> None:
         self._client, self._clock, self._view = client, clock, view
         self._key = Key(job["metadata"]["namespace"], name_of(job))
         self._uid = uid_of(job)
         self._meant = Job(resource, job)
         self._session = Session(client, clock, self._key.namespace)
         self._job = Informer(client, resource, clock=clock, namespace=self._key.namespace,
-                             fields=f"metadata.name={self._key.name}")
+                             fields=f"metadata.name={self._key.name}", troubled=self._troubled)
         self._pods = Informer(client, PODS, clock=clock, namespace=self._key.namespace,
-                              labels=f"{JOB_NAME}={self._key.name}")
-        self._events = Informer(client, EVENTS, clock=clock, namespace=self._key.namespace)
+                              labels=f"{JOB_NAME}={self._key.name}", troubled=self._troubled)
+        self._events = Informer(client, EVENTS, clock=clock, namespace=self._key.namespace, troubled=self._troubled)
+        self._hangs_after, self._active = hangs_after, clock.monotonic()     # when something was last seen to happen
+        self._away: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[Object] = asyncio.get_running_loop().create_future()
         self._replicas: dict[str, Replica] = {}                  # by pod UID
         self._failed: dict[str, datetime | None] = {}            # by pod UID, in the order their failure was seen
@@ -105,7 +114,7 @@ class _Follower:
 
     async def run(self) -> Outcome:
         watching = [asyncio.create_task(work) for work in (
-            self._job.run(), self._pods.run(), self._events.run(), self._show_lines(),
+            self._job.run(), self._pods.run(), self._events.run(), self._show_lines(), self._watch_silence(),
             *([self._show_usage()] if self._view.wants_usage else ()))]
         try:
             await self._job.synced()
@@ -119,7 +128,7 @@ class _Follower:
             await self._batches.join()
             return self._outcome(job)
         finally:
-            tasks = [*watching, *self._logs.values(), *self._asking]
+            tasks = [*watching, *self._logs.values(), *self._asking, *([self._away] if self._away else ())]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -130,6 +139,7 @@ class _Follower:
             if batch is not None:
                 name, stamped = batch
                 texts = [text for _, text in stamped]
+                self._active = self._clock.monotonic()
                 self._tails.setdefault(name, deque(maxlen=TAIL)).extend(texts[-TAIL:])
                 self._view.lines(name, texts)
             self._batches.task_done()
@@ -141,6 +151,50 @@ class _Follower:
                 if found is not None and replica.pod in found:
                     self._view.used(replica.name, found[replica.pod])
             await self._clock.sleep(LOOK_EVERY if found is not None else NOT_THERE)
+
+    async def _watch_silence(self) -> None:
+        """Say that the job seems to hang: nothing printed, nothing computed, no change of its replicas for long."""
+        told = -1.0
+        while True:
+            await self._clock.sleep(max(LOOK_EVERY, self._active + self._hangs_after - self._clock.monotonic()))
+            silent = self._clock.monotonic() - self._active
+            running = {each.pod for each in self._replicas.values() if each.state == "Running"}
+            if silent < self._hangs_after or not running or told == self._active:
+                continue
+            used = await usage(self._client, self._key.namespace, f"{JOB_NAME}={self._key.name}") or {}
+            if all(pod in used and used[pod].cpu < IDLE for pod in running):
+                told = self._active
+                self._view.note(f"nothing was printed or computed for {curves.lasting(silent)}: it may hang. "
+                                f"Where each replica stands: trainmaster explain {self._key.name} "
+                                f"--quiet {self._hangs_after:.0f}s")
+
+    def _troubled(self, problem: KubeError) -> None:
+        """A watch does not work: the server is away for a moment, or does not let us."""
+        if not is_transient(problem):
+            if ("watch", str(problem)) not in self._told_events:
+                self._told_events.add(("watch", str(problem)))
+                self._view.note(f"not everything can be followed: {problem}")
+        elif self._away is None or self._away.done():
+            self._away = asyncio.create_task(self._until_back())
+
+    async def _until_back(self) -> None:
+        """One sentence when the server stays away, and one when it is back; nothing about a hiccup."""
+        told = False
+        while True:
+            await self._clock.sleep(HICCUP)
+            try:
+                await self._client.get(self._meant.resource, self._key.name, self._key.namespace)
+            except KubeError as problem:
+                if not is_transient(problem):
+                    break
+                if not told:
+                    told = True
+                    self._view.note("the control plane does not answer; the replicas go on without it, and are shown "
+                                    "again when it is back")
+            else:
+                break
+        if told:
+            self._view.note("the control plane is back")
 
     def _job_changed(self, _before: Object | None, after: Object | None) -> None:
         if self._ended.done():
@@ -161,6 +215,7 @@ class _Follower:
         replica = replica_of(after)
         if self._replicas.get(replica.uid) != replica:
             self._replicas[replica.uid] = replica
+            self._active = self._clock.monotonic()
             self._view.replica(replica)
         if replica.hopeless and not self._ended.done():
             self._ended.set_exception(CannotStart(f"{replica.name} cannot start: {replica.why}"))

@@ -19,7 +19,8 @@ CODE, WORK = "/var/trainmaster/code", "/workspace"
 PACKAGES, REQUIREMENTS = "/tmp/trainmaster-packages", ".trainmaster-requirements.txt"  # noqa: S108  of the pod
 PYTHON = "python"                # plain Python: no framework
 GPU = "nvidia.com/gpu"
-LONGEST_NAME = 40                # leaves room for what roles and indexes add
+LONGEST_NAME = 40                # of those that we choose; leaves room for what roles and indexes add
+MOST_LETTERS = 52                # of those that a person chooses: a pod's name with its role and index has 63 at most
 SCRIPT = "trainmaster.dev/script"     # annotation of a job: what was run
 
 # Runs in the pod, isolated from the environment that is meant for the script (`-I`, `-S`).
@@ -104,6 +105,10 @@ def job_name(script: str) -> str:
     """A name that Kubernetes allows, from that of a script or folder."""
     letters = re.sub(r"[^a-z0-9]+", "-", script.lower().removesuffix(".py").removesuffix(".sh")).strip("-")
     return (letters if letters[:1].isalpha() else f"job-{letters}".strip("-"))[:LONGEST_NAME].rstrip("-")
+
+
+def is_job_name(name: str) -> bool:
+    return re.fullmatch(r"[a-z]([a-z0-9-]*[a-z0-9])?", name) is not None and len(name) <= MOST_LETTERS
 
 
 def objects(launch: Launch) -> list[Object]:

@@ -18,7 +18,7 @@ from trainmaster.kube.errors import ApiError, Unreachable
 from trainmaster.sdk.errors import NoReplica
 from trainmaster.sdk.jobs import Job
 from trainmaster.sdk.replicas import Attempt, attempts_of, replica_of
-from trainmaster.sdk.session import Session
+from trainmaster.sdk.session import Session, some
 
 if TYPE_CHECKING:
     import asyncio
@@ -118,8 +118,7 @@ async def printed(session: Session, job: Job, wanted: Wanted) -> AsyncGenerator[
 
 def _no_replica(job: Job, asked: str, pods: Sequence[Object]) -> str:
     names = sorted((replica_of(pod).name for pod in pods), key=by_name)
-    some = ", ".join(names[:8]) + (" and more" if len(names) > 8 else "")
-    there = f"There {'are' if len(names) > 1 else 'is'} {some}." if names else "It has no pods now."
+    there = f"There {'are' if len(names) > 1 else 'is'} {some(names)}." if names else "It has no pods now."
     return f"{job.kind} {job.namespace}/{job.name} has no replica '{asked}'. {there}"
 
 

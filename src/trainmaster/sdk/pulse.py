@@ -18,6 +18,7 @@ from trainmaster.sdk.usage import Usage
 
 MOST = 64              # replicas that are asked for their last line
 QUIET = 300.0          # seconds of silence after which a job is suspected
+WORTH_SAYING = 30.0    # seconds of silence
 IDLE = 0.05            # cores
 
 
@@ -36,9 +37,14 @@ def hangs(pulses: Sequence[Pulse], quiet: float = QUIET) -> bool:
 
 def told(pulses: Sequence[Pulse], quiet: float = QUIET) -> Iterator[str]:
     """What is worth saying about the silence of a job."""
-    if not pulses or min(each.silent for each in pulses) < quiet:
+    if not pulses:
         return
     last = min(pulses, key=lambda each: each.silent)
+    if last.silent < quiet:
+        if last.silent >= WORTH_SAYING:
+            yield (f"{last.replica} printed nothing for {lasting(last.silent)}; a hang is suspected after "
+                   f"{lasting(quiet)} (--quiet says otherwise)")
+        return
     yield f"nothing was printed for {lasting(last.silent)}; {last.replica} was the last to say something"
     known = [each.cpu for each in pulses if each.cpu is not None]
     if len(known) < len(pulses):

@@ -4,7 +4,7 @@ The verbs are functions over a session. They are coroutines that wait for nothin
 the same ones run on an event loop (`AsyncClient`) and without one (`Client`, see `kube.blocking`).
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import orjson
@@ -141,7 +141,7 @@ class Session:
         elif not kinds or kinds == [BATCH]:
             hint = "The cluster has no kinds of training jobs; `trainmaster crds | kubectl apply -f -` adds them."
         elif others:
-            hint = f"There {'are' if len(others) > 1 else 'is'} {', '.join(sorted(others)[:8])}."
+            hint = f"There {'are' if len(others) > 1 else 'is'} {some(sorted(others))}."
         else:
             hint = "There is none at all; look into all namespaces with `trainmaster get jobs -A`."
         return f"There is no job '{name}' in namespace {namespace}. {hint}"
@@ -160,6 +160,12 @@ async def _allowed(kinds: Iterable[Resource], ask: Callable[[Resource], Awaitabl
     if refused and not found:
         raise refused[0]
     return [each for each in found if each is not None]
+
+
+def some(names: Sequence[str], most: int = 8) -> str:
+    """`a, b and 12 more`."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def named(word: str, kinds: Iterable[Served]) -> Served | None:

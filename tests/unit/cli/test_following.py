@@ -25,3 +25,12 @@ def test_the_first_to_fail_and_its_last_lines(lines: tuple[str, ...], said: list
 
     shown = [line.removeprefix("· ") for line in capsys.readouterr().err.splitlines()]
     assert (1, [*said, "Failed after 1.0 s: It has failed."]) == (code, shown)
+
+
+def test_a_package_that_is_missing_is_named_with_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    failure = Failure("worker-0", "exit code 1", ("ModuleNotFoundError: No module named 'einops'",))
+    tell(PlainView(), Outcome(False, "It has failed.", (failure,)), JOB, 1.0)
+
+    said = capsys.readouterr().err
+    assert "· The replicas have no module 'einops'." in said
+    assert "run again with --requirements FILE" in said

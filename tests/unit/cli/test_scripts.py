@@ -41,6 +41,28 @@ def test_mixtures_are_refused(targets: list[str], options: Options, sentence: st
         scripts.meant(targets, options)
 
 
+def test_that_code_beside_manifests_is_passed_over_is_said(tmp_path: Path) -> None:
+    folder = write(tmp_path, "a.py", "train.py", "job.yaml")
+
+    said = scripts.passed_over([str(folder), str(folder / "job.yaml")])
+
+    assert 1 == len(said)
+    assert f"{folder} has manifests and code (train.py, a.py): runs the manifests; " in said[0]
+    assert said[0].endswith(f"name it: trainmaster run {folder}/train.py")
+
+
+@pytest.mark.parametrize(("name", "would_do"), [
+    pytest.param("Bad_Name", "bad-name", id="capitals and underscores"),
+    pytest.param("9lives", "job-9lives", id="a digit first"),
+    pytest.param("a" * 60, "a" * 40, id="more letters than a pod's name has room for"),
+])
+def test_a_name_that_cannot_be_is_refused_with_one_that_can(tmp_path: Path, name: str, would_do: str) -> None:
+    file = write(tmp_path, "train.py") / "train.py"
+
+    with pytest.raises(ScriptError, match=rf"^--name {name}: a job's name has .*; {would_do} would do\.$"):
+        scripts.read(file, Options(name=name), {})
+
+
 @pytest.mark.parametrize(("there", "first"), [
     pytest.param(["train.py", "other.py"], "train.py", id="train.py"),
     pytest.param(["train.py", "main.py"], "main.py", id="main.py before it"),

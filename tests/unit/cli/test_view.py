@@ -1,6 +1,7 @@
 """What a person sees while a job runs."""
 
 import io
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -70,6 +71,29 @@ def test_output_scrolls_above_with_the_name_of_its_replica_and_only_the_last_sta
 
     assert ["worker-0     hello", "worker-0      20%|██"] == [
         line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]  # a StringIO
+
+
+def test_piped_output_has_only_the_last_state_of_a_bar_too(capsys: pytest.CaptureFixture[str]) -> None:
+    PlainView().lines("worker-0", ["\r 10%|█\r 20%|██", "done\r"])
+
+    assert "[worker-0]  20%|██\n[worker-0] done\n" == capsys.readouterr().out
+
+
+def test_a_job_that_does_nothing_is_given_the_time_after_which_it_is_said_to_hang(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    view = LiveView(console := terminal(), hangs_after=60)
+    view.replica(replica("worker-0"))
+    view.used("worker-0", Usage(0.0, 1 << 20))
+    early = foot(view, console)
+    now += 45
+
+    assert "silent" not in early[-1]
+    assert "silent and idle for 45 s; said to hang after 60 s (--hangs-after)" == foot(view, console)[-1]
+
+    view.used("worker-0", Usage(1.0, 1 << 20))
+    assert "silent" not in foot(view, console)[-1]
 
 
 def test_what_is_printed_while_the_person_is_asked_comes_after() -> None:

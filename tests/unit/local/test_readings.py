@@ -99,6 +99,13 @@ async def test_the_last_of_what_is_new_is_told_once(story: Story) -> None:
     assert [("a-worker-0", "log", Report(0.3, None, {"loss": 1.0}))] == await story.look()
 
 
+async def test_a_bar_that_redraws_its_line_is_read_before_the_line_has_ended(story: Story) -> None:
+    pod = await story.pod(0)
+    story.prints(pod, "\r 10%|█    | 1/10 [00:01<00:09]\r 20%|██   | 2/10 [00:02<00:08]\r 30%|██")
+
+    assert [("a-worker-0", "log", Report(0.2, 8.0))] == await story.look()
+
+
 async def test_whoever_leads_is_listened_to_once_it_speaks(story: Story) -> None:
     first, second = await story.pod(0), await story.pod(1)
     story.prints(second, "step 1/10\n")

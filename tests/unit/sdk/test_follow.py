@@ -10,6 +10,7 @@ from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, Resource
 from trainmaster.api.schema import definitions
 from trainmaster.kube.client import Client
+from trainmaster.kube.transport import Request
 from trainmaster.progress import curves
 from trainmaster.progress.curves import Curves, Said
 from trainmaster.progress.report import Report
@@ -18,6 +19,7 @@ from trainmaster.sdk.replicas import Replica
 from trainmaster.sdk.usage import Usage
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
+from trainmaster.testing.faults import Cut, Fault, Refuse
 
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 
@@ -52,12 +54,29 @@ class Seen:
 
 
 @dataclass
+class Network:
+    """Between the follower and the server: the first watch of pods is cut after its first news, and it may be away."""
+
+    away: bool = False
+    cut: bool = False
+
+    def plan(self, request: Request, _number: int) -> Fault | None:
+        if self.away:
+            return Refuse()
+        if not self.cut and request.path.endswith("/pods") and ("watch", "true") in request.query:
+            self.cut = True
+            return Cut(1)
+        return None
+
+
+@dataclass
 class Story:
     clock: VirtualClock
     client: Client
     job: Object
     seen: Seen
     following: asyncio.Task[Outcome]
+    network: "Network"
 
     async def pod(self, index: int) -> None:
         labels = {"training.kubeflow.org/job-name": "a", "training.kubeflow.org/replica-type": "worker",
@@ -85,10 +104,10 @@ async def story() -> AsyncIterator[Story]:
         job = await client.create(TFJOBS, {"apiVersion": TFJOBS.api_version, "kind": TFJOBS.kind,
                                            "metadata": {"name": "a", "namespace": "default"},
                                            "spec": {"tfReplicaSpecs": {"Worker": worker}}})
-        seen = Seen()
-        following = asyncio.create_task(follow(client, clock, TFJOBS, job, seen))
+        seen, network = Seen(), Network()
+        following = asyncio.create_task(follow(cluster.client("follower", network.plan), clock, TFJOBS, job, seen))
         try:
-            yield Story(clock, client, job, seen, following)
+            yield Story(clock, client, job, seen, following, network)
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
@@ -152,3 +171,19 @@ async def test_progress_is_shown_and_kept_for_the_end(story: Story) -> None:
 
     assert ("a", 50.0) == story.seen.percents[-1]
     assert found == outcome.curves
+
+
+async def test_a_server_that_stays_away_is_one_sentence_and_its_return_another(story: Story) -> None:
+    await story.clock.settle()
+    story.network.away = True
+    await story.pod(0)
+    await story.clock.advance(20)
+    away = list(story.seen.notes)
+    story.network.away = False
+    await story.clock.advance(60)
+    await story.condition("Succeeded")
+    await story.clock.run(story.following)
+
+    assert ["the control plane does not answer; the replicas go on without it, and are shown again when it is back"
+            ] == away
+    assert [*away, "the control plane is back"] == story.seen.notes

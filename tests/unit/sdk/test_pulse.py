@@ -16,6 +16,9 @@ from trainmaster.sdk.pulse import Pulse, hangs, told
                   "whether it computes is not known: the cluster has no figures of CPU use for it"],
                  id="silent, and nobody knows more"),
     pytest.param([Pulse("worker-0", 3, 0.0), Pulse("ps-0", 700, 0.0)], False, [], id="one has just spoken"),
+    pytest.param([Pulse("worker-0", 45, 0.0)], False,
+                 ["worker-0 printed nothing for 45 s; a hang is suspected after 5 min (--quiet says otherwise)"],
+                 id="silent for a while: when it will be suspected is said"),
     pytest.param([], False, [], id="nobody runs"),
 ])
 def test_whether_it_hangs(pulses: list[Pulse], hung: bool, said: list[str]) -> None:
