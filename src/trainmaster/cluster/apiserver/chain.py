@@ -27,6 +27,7 @@ from trainmaster.cluster.apiserver import (
     traffic,
     webhooks,
 )
+from trainmaster.cluster.apiserver.authorization import Authorizer
 from trainmaster.cluster.apiserver.calling import Calls, endpoint
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.kind import Kind
@@ -52,6 +53,7 @@ class Chain:
     store: Store
     catalog: Catalog
     built_in: Sequence[tuple[Object, Judge]] = ()
+    access: Authorizer | None = None                           # what conditions ask that ask who may do what
     calls: Calls = field(init=False)
     waiting: int = 0
     failing: set[str] = field(default_factory=set)             # told once, not with every write
@@ -280,7 +282,7 @@ class Review:
         """Whether its conditions hold. Raises Failure 403 when nobody can tell, and that matters."""
         about = reviews.request("", self.asked, each.seen_as, self._seen(each, view), self._seen(each, before))
         try:
-            return match_conditions.hold(each.hook.conditions, about)
+            return match_conditions.hold(each.hook.conditions, about, self.asked.who, self.chain.access)
         except Undecided as error:
             if each.hook.ignore:
                 return False

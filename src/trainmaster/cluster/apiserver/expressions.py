@@ -6,40 +6,43 @@ library itself (10,000 steps of its loops), so evaluating one needs no thread. R
 seven packages, milliseconds where this takes microseconds) and `common-expression-language` (0.6 s, a command line of
 fifteen packages with it, no bound).
 
-Not everything that Kubernetes adds to the language is there: see docs/design/admission.md. What cannot be compiled or
-evaluated for that reason is `Unusable`, and whoever asked says what that means.
+What Kubernetes adds to the language is in `expression_library`; the little that cannot be added is listed in
+docs/design/admission.md. What cannot be compiled is `Unusable`, and whoever writes it is told.
 """
 
 import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import groupby
 from typing import Any
 
 from trainmaster.api.meta import Json
+from trainmaster.cluster.apiserver import expression_library
 
 LONGEST = 32 * 1024        # characters of an expression
 MOST_REMEMBERED = 2048
-_EXTENSIONS = (("ext_strings", "ExtStrings"), ("ext_math", "ExtMath"), ("ext_optional", "ExtOptional"),
-               ("ext_bindings", "ExtBindings"), ("ext_encoders", "ExtEncoders"))
+# Parts of the library that are asked for by name: only some have a class in Python.
+_EXTENSIONS = ("strings", "math", "optional", "bindings", "encoders", "sets", "lists", "two-var-comprehensions")
 # What the library says, and what Kubernetes does.
 _WORDS = (
     (re.compile(r'Key not found in map : "(.*)"', re.DOTALL), r"no such key: \1"),
     (re.compile(r"divide by zero|modulus by zero"), "division by zero"),
     (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
     (re.compile(r"Iteration budget exceeded"), "operation cancelled: actual cost limit exceeded"),
+    (re.compile(r"[Nn]o matching overload"), "no such overload"),
 )
-_UNMATCHED = re.compile(r"[Nn]o matching overload|Non-CEL value|out of range for")
+_FOREIGN = re.compile(r"Non-CEL value|out of range for")
 _CODE = re.compile(r"^[A-Z_]+: (.*?)( \[[A-Z_]+\])?$", re.DOTALL)
 
 
 class Unusable(Exception):
     """An expression that is not one, or not one for us."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.malformed = "Syntax error" in why
+
+class Absent(Unusable):
+    """There are no expressions on this machine: the library that evaluates them is not made for it."""
 
 
 class Failed(Exception):
@@ -52,7 +55,7 @@ class Expression:
     _error: Any
 
     def value(self, variables: Mapping[str, Any]) -> Json:
-        """Raises Failed, or Unusable when values meet that our types do not let meet."""
+        """Raises Failed, or Unusable for values that the language does not have, such as numbers beyond 64 bits."""
         try:
             found = self._program.eval(data=dict(variables))
             failed, result = found.type() == self._error, found.plain_value()
@@ -66,48 +69,68 @@ class Expression:
 def compiled(text: str, *variables: str) -> Expression:
     """Raises Unusable."""
     found = _compiled(text, variables)
-    if isinstance(found, str):
-        raise Unusable(found)
+    if isinstance(found, Unusable):
+        raise found
     return found
 
 
 @lru_cache(MOST_REMEMBERED)
-def _compiled(text: str, variables: Sequence[str]) -> Expression | str:
+def _compiled(text: str, variables: Sequence[str]) -> Expression | Unusable:
     if len(text) > LONGEST:
-        return f"it is longer than {LONGEST} characters"
+        return Unusable(f"it is longer than {LONGEST} characters")
     try:
         environment, error = _environment(variables)
         return Expression(environment.compile(text), error)
     except ImportError as missing:
-        return f"CEL is not installed here: {missing}"
+        return Absent(f"CEL is not installed here: {missing}")
     except RuntimeError as problem:
-        return _told(str(problem))
+        return Unusable(_bare(str(problem)))
 
 
 @cache
 def _environment(variables: Sequence[str]) -> tuple[Any, Any]:
     cel = importlib.import_module("cel_expr_python.cel")
-    extensions = [getattr(importlib.import_module(f"cel_expr_python.ext.{module}"), name)()
-                  for module, name in _EXTENSIONS]
-    lists: dict[str, tuple[Any, Callable[..., Any]]] = {
-        "isSorted": (cel.Type.BOOL, lambda items: items == sorted(items)), "sum": (cel.Type.DYN, sum),
-        "min": (cel.Type.DYN, min), "max": (cel.Type.DYN, max),
-    }
-    functions = [cel.FunctionDecl(name, [cel.Overload(
-        f"list_{name}", return_type=type_, parameters=[cel.Type.LIST], is_member=True, impl=does)])
-        for name, (type_, does) in lists.items()]
-    found = cel.NewEnv(variables=dict.fromkeys(variables, cel.Type.DYN), extensions=extensions, functions=functions)
+    engine = cel.NewEnv(config=_parts(cel, "optional", "regex"), variables={
+        "text": cel.Type.STRING, "pattern": cel.Type.STRING, "by": cel.Type.STRING, "most": cel.Type.INT})
+    replacing = engine.compile("regex.replace(text, pattern, by, most)")
+
+    def replaced(text: str, pattern: str, by: str, most: int) -> str:
+        found = replacing.eval(data={"text": text, "pattern": pattern, "by": by, "most": most})
+        if found.type() == cel.Type.ERROR:
+            raise ValueError(_told(str(found.plain_value())))
+        return str(found.plain_value())
+
+    ways = sorted((*expression_library.functions(),
+                   *expression_library.searching(expression_library.found_by(replaced))), key=lambda way: way.name)
+    functions = [cel.FunctionDecl(name, [_overload(cel, way) for way in same])
+                 for name, same in groupby(ways, key=lambda way: way.name)]
+    found = cel.NewEnv(config=_parts(cel, *_EXTENSIONS), variables=dict.fromkeys(variables, cel.Type.DYN),
+                       functions=functions)
     return found, cel.Type.ERROR
 
 
+def _parts(cel: Any, *names: str) -> Any:
+    return cel.NewEnvConfigFromYaml("\n".join(["extensions:", *(f"- name: {each}" for each in names)]))
+
+
+def _overload(cel: Any, way: expression_library.Function) -> Any:
+    return cel.Overload("_".join((way.name, "of" if way.member else "from", *way.takes)),
+                        return_type=getattr(cel.Type, way.gives),
+                        parameters=[getattr(cel.Type, each) for each in way.takes], is_member=way.member, impl=way.does)
+
+
 def _failure(said: str) -> Exception:
-    return Unusable(_told(said)) if _UNMATCHED.search(said) else Failed(_told(said))
+    return Unusable(_told(said)) if _FOREIGN.search(said) else Failed(_told(said))
 
 
 def _told(said: str) -> str:
-    if (whole := _CODE.match(said)) is not None:
-        said = whole[1]
+    said = _bare(said)
     for pattern, words in _WORDS:
         if (found := pattern.search(said)) is not None:
             return found.expand(words)
-    return said.strip()
+    return said
+
+
+def _bare(said: str) -> str:
+    """Without the library's codes around it."""
+    return (said if (whole := _CODE.match(said)) is None else whole[1]).strip()

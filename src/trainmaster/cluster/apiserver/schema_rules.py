@@ -1,9 +1,10 @@
 """Rules in CEL that stand in the schema of a custom resource (`x-kubernetes-validations`). Pure.
 
-A rule that this server cannot compile or evaluate is not enforced; whoever writes the definition is told by a warning.
+A definition with a rule that cannot be compiled is refused. Moments and durations are text in an object and more than
+that in a rule (`rule_values`), so what is compiled is the rule with such fields converted before it. Where there is no
+CEL (a machine that the library is not made for) rules are not enforced, and whoever writes one is told by a warning.
 """
 
-import base64
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, expressions
+from trainmaster.cluster.apiserver import causes, expressions, rule_values
 from trainmaster.cluster.apiserver.causes import Cause
-from trainmaster.cluster.apiserver.expressions import Failed, Unusable
+from trainmaster.cluster.apiserver.expressions import Absent, Failed, Unusable
 
 RULES = "x-kubernetes-validations"
 MOST_SECONDS = 0.5
@@ -24,10 +25,6 @@ _VARIABLES = ("self", "oldSelf")
 _GO_FORM: Object = {"Rule": "", "Message": "", "MessageExpression": "", "Reason": None, "FieldPath": "",
                     "OptionalOldSelf": None}
 _OLD = re.compile(r"\boldSelf\b")
-# Words of the language that fields may be called, and signs that names may have and fields in the language may not.
-_WORDS = frozenset({"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
-                    "import", "let", "loop", "package", "namespace", "return", "var", "void", "while"})
-_SIGNS = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +35,8 @@ class Rule:
     reason: str = ""
     below: str = ""            # the field, from here, that is to blame
     optional: bool = False     # wants to be asked about new values, with an old one that may not be there
+    program: str = ""          # the text, about values as they are stored
+    telling: str = ""          # likewise the expression for the message
 
     @property
     def transition(self) -> bool:
@@ -55,10 +54,29 @@ def is_fixed(rule: Object) -> bool:
 
 def rules_of(document: Object) -> tuple[Rule, ...]:
     """But for those that say no more than that something is fixed."""
-    return tuple(
-        Rule(str(rule.get("rule") or ""), str(rule.get("message") or ""), str(rule.get("messageExpression") or ""),
-             str(rule.get("reason") or ""), str(rule.get("fieldPath") or ""), bool(rule.get("optionalOldSelf")))
-        for rule in document.get(RULES) or () if isinstance(rule, dict) and not is_fixed(rule))
+    return tuple(_rule(rule, document) for rule in document.get(RULES) or ()
+                 if isinstance(rule, dict) and not is_fixed(rule))
+
+
+def _rule(rule: Object, document: Object) -> Rule:
+    text, computed = str(rule.get("rule") or ""), str(rule.get("messageExpression") or "")
+    optional = bool(rule.get("optionalOldSelf"))
+    return Rule(text, str(rule.get("message") or ""), computed, str(rule.get("reason") or ""),
+                str(rule.get("fieldPath") or ""), optional, _program(text, document, optional=optional),
+                _program(computed, document, optional=optional))
+
+
+def _program(text: str, document: Object, *, optional: bool) -> str:
+    """An expression with what makes of stored values those that it is about."""
+    values = rule_values.conversions(document, text, *_VARIABLES)
+    old = values.get("oldSelf", "oldSelf")
+    if optional:
+        values["oldSelf"] = f"oldSelf == null ? optional.none() : optional.of({old})"
+    elif "oldSelf" in values:
+        values["oldSelf"] = f"oldSelf == null ? dyn(null) : dyn({old})"
+    for name, value in values.items():
+        text = f"cel.bind({name}, {value}, {text}\n)"      # a line of its own: the text may end in a remark
+    return text
 
 
 @dataclass(slots=True)
@@ -88,13 +106,15 @@ def broken(rules: tuple[Rule, ...], document: Object, value: Json, old: Json, pa
 
 
 def _broken(rules: tuple[Rule, ...], document: Object, value: Json, old: Json, path: str) -> Iterator[Cause]:
-    asked = [rule for rule in rules if not rule.optional and (old is not None if rule.transition else value != old)]
+    asked = [rule for rule in rules
+             if rule.optional or (old is not None if rule.transition else value != old)]
     if not asked:
         return
-    given = {"self": bound(value, document), "oldSelf": bound(old, document)}
+    given = {"self": rule_values.bound(value, document),
+             "oldSelf": rule_values.bound(old, document)}
     for rule in asked:
         try:
-            holds = expressions.compiled(rule.text, *_VARIABLES).value(given)
+            holds = expressions.compiled(rule.program, *_VARIABLES).value(given)
         except Unusable:
             continue
         except Failed as error:
@@ -105,64 +125,52 @@ def _broken(rules: tuple[Rule, ...], document: Object, value: Json, old: Json, p
 
 
 def malformed(document: Object, path: str) -> Iterator[Cause]:
-    """Rules that are no expressions at all."""
-    for at, rule in enumerate(document.get(RULES) or ()):
-        if isinstance(rule, dict) and not is_fixed(rule):
-            try:
-                expressions.compiled(str(rule.get("rule") or ""), *_VARIABLES)
-            except Unusable as why:
-                if why.malformed:
-                    shown = {name: rule.get(name[0].lower() + name[1:], empty) for name, empty in _GO_FORM.items()}
-                    yield causes.invalid(f"{path}.{RULES}[{at}].rule", shown, f"compilation failed: {why}")
+    """Rules that cannot be compiled, or their messages."""
+    for at, given in enumerate(document.get(RULES) or ()):
+        place = f"{path}.{RULES}[{at}]"
+        for rule in rules_of({**document, RULES: [given]}):
+            shown = {name: given.get(name[0].lower() + name[1:], empty) for name, empty in _GO_FORM.items()}
+            if why := _uncompiled(rule.text, rule.program):
+                yield causes.invalid(f"{place}.rule", shown, f"compilation failed: {why}")
+            if rule.computed and (why := _uncompiled(rule.computed, rule.telling)):
+                yield causes.invalid(f"{place}.messageExpression", shown,
+                                     f"messageExpression compilation failed: {why}")
+            if rule.optional and not rule.transition:
+                yield causes.invalid(f"{place}.optionalOldSelf", True, "may not be set if oldSelf is not used in rule")
+
+
+def _uncompiled(*texts: str) -> str:
+    """Why one of them is no expression; the first is as it was written, so that it is the one that is told about."""
+    try:
+        for text in texts:
+            expressions.compiled(text, *_VARIABLES)
+    except Absent:
+        return ""
+    except Unusable as why:
+        return str(why)
+    return ""
 
 
 def unenforced(document: Json) -> Iterator[tuple[str, str]]:
-    """Rules in a schema, here and below, that cannot be compiled: each with why."""
+    """Rules in a schema, here and below, if there is no CEL here: each with why."""
     if not isinstance(document, dict):
         return
     for rule in rules_of(document):
         try:
-            if rule.optional:
-                raise Unusable("optionalOldSelf is not supported")
             expressions.compiled(rule.text, *_VARIABLES)
-        except Unusable as why:
+        except Absent as why:
             yield rule.text, str(why)
+        except Unusable:      # of a definition that was taken before: `malformed` says it with the next change
+            continue
     for inner in (*(document.get("properties") or {}).values(), document.get("items"),
                   document.get("additionalProperties")):
         yield from unenforced(inner)
 
 
-def bound(value: Json, document: Any) -> Any:
-    """A value as expressions see it: fields by names that can be written in them, numbers and bytes as such."""
-    if not isinstance(document, dict):
-        return value
-    if isinstance(value, dict):
-        fields, others = document.get("properties") or {}, document.get("additionalProperties")
-        return {escaped(key) if key in fields else key: bound(item, fields.get(key, others))
-                for key, item in value.items()}
-    if isinstance(value, list):
-        return [bound(item, document.get("items")) for item in value]
-    if document.get("type") == "number" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if document.get("format") == "byte" and isinstance(value, str):
-        with suppress(ValueError):
-            return base64.b64decode(value)
-    return value
-
-
-def escaped(name: str) -> str:
-    """A field's name as it is written in an expression."""
-    if name in _WORDS:
-        return f"__{name}__"
-    for sign, word in _SIGNS:
-        name = name.replace(sign, word)
-    return name
-
-
 def _message(rule: Rule, given: dict[str, Any]) -> str:
     if rule.computed:
         with suppress(Unusable, Failed):
-            said = expressions.compiled(rule.computed, *_VARIABLES).value(given)
+            said = expressions.compiled(rule.telling, *_VARIABLES).value(given)
             if isinstance(said, str) and said.strip() and "\n" not in said.strip():
                 return said.strip()
     return rule.message.strip() or f"failed rule: {rule.text.strip()}"

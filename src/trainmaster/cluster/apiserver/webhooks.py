@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import causes, checks, columns, expressions, labels, match_conditions, names
 from trainmaster.cluster.apiserver.causes import Cause
-from trainmaster.cluster.apiserver.expressions import Unusable
+from trainmaster.cluster.apiserver.expressions import Absent, Unusable
 from trainmaster.cluster.apiserver.kind import Column, Kind
 from trainmaster.cluster.apiserver.rows import row
 
@@ -233,9 +233,10 @@ def _condition_faults(conditions: list[Object], path: str) -> Iterator[Cause]:
 def _expression_faults(text: str, path: str) -> Iterator[Cause]:
     try:
         expressions.compiled(text, *match_conditions.VARIABLES)
+    except Absent:      # fails when it is asked, as the failure policy says
+        return
     except Unusable as why:
-        if why.malformed:      # the others fail when they are asked, as the failure policy says
-            yield causes.invalid(path, text, f"compilation failed: {why}")
+        yield causes.invalid(path, text, f"compilation failed: {why}")
 
 
 def _count(configuration: Object) -> Json:

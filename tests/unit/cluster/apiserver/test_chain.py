@@ -89,8 +89,12 @@ async def test_what_a_webhook_adds_is_nobodys(api: Api, server: HookServer) -> N
     pytest.param(["object.spec.replicas == 1"], "Fail", (403, 0), id="nobody can tell, which fails"),
     pytest.param(["object.spec.replicas == 1"], "Ignore", (201, 0), id="nobody can tell, which does not matter"),
     pytest.param(["object.spec.replicas == 1", "false"], "Fail", (201, 0), id="one that is false decides"),
-    pytest.param(["authorizer.group('').resource('pods').check('get').allowed()"], "Fail", (403, 0),
-                 id="what this server cannot evaluate"),
+    pytest.param(["authorizer.group('').resource('pods').namespace('default').check('get').allowed()"], "Fail",
+                 (400, 1), id="who asks may do something"),
+    pytest.param(["authorizer.requestResource.check('create').allowed()"], "Fail", (400, 1),
+                 id="who asks may do what is asked"),
+    pytest.param(["authorizer.serviceAccount('default', 'default').path('/logs').check('get').allowed()"], "Fail",
+                 (201, 0), id="somebody else may not"),
 ])
 async def test_conditions_of_a_webhook(
         api: Api, server: HookServer, conditions: list[str], policy: str, expected: tuple[int, int]) -> None:

@@ -7,7 +7,8 @@ from tests.unit.cluster.apiserver.api import DEFINITIONS, Api
 from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, Case
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver.schema_rules import EXHAUSTED, Budget, broken, escaped, rules_of
+from trainmaster.cluster.apiserver.rule_values import escaped
+from trainmaster.cluster.apiserver.schema_rules import EXHAUSTED, Budget, broken, rules_of
 
 RULES = f"/apis/{GROUP}/v1/namespaces/default/rules"
 
@@ -29,8 +30,10 @@ def ruled(rule: str) -> Object:
 
 @pytest.mark.parametrize(("rule", "code", "told"), [
     pytest.param("self.min <=", 422, "compilation failed: ERROR: <input>:1:12: Syntax error", id="no expression"),
-    pytest.param("quantity('1Gi').isGreaterThan(quantity('1'))", 201, "is not enforced by this server",
+    pytest.param("format.dns1123Label().validate(self.name).hasValue()", 422, "undeclared reference to 'format'",
                  id="a function that is not here"),
+    pytest.param("self.list.indexOf(1) == 0", 422, "found no matching overload for 'indexOf'",
+                 id="a function that is not here for lists"),
     pytest.param("self.min <= self.max", 201, "", id="a rule that is understood"),
 ])
 async def test_what_whoever_writes_a_definition_is_told(api: Api, rule: str, code: int, told: str) -> None:
