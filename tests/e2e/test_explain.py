@@ -6,6 +6,8 @@ from tests.e2e.person import Person
 
 FAILS = """
 import os, time
+print("begun", os.environ["RANK"], flush=True)
+time.sleep(1)
 if os.environ["RANK"] == "1":
     raise ValueError("bad shape 3 != 4")
 time.sleep(600)
@@ -46,6 +48,7 @@ def test_a_job_says_what_is_wrong_with_it(person: Person) -> None:
 
     assert "fails-worker-1 failed first" in failed
     assert "ValueError: bad shape 3 != 4" in failed
+    assert "begun 0\n" == person.trainmaster("logs", "fails", "--replica", "worker-0").stdout     # although it is gone
     assert "nothing was printed for" in hung
     assert 2 == hung.count("(hangs.py:3)"), hung
     assert "would wait: 0 of 2 members fit: 2 nvidia.com/gpu short; it would not fit even if nothing else ran" in would

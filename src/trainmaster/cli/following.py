@@ -126,6 +126,8 @@ def tell(view: RunView, outcome: Outcome, job: Submitted, seconds: float) -> int
             view.note(advice)
         if len(outcome.failures) > 1:
             view.note("failed after it: " + ", ".join(_later(first, each) for each in outcome.failures[1:]))
+        name = job.thing["metadata"]["name"]
+        view.note(f"all that each replica printed: trainmaster logs {name}; why it failed: trainmaster explain {name}")
     if outcome.curves is not None and outcome.curves.metrics:
         for line in curves.told(outcome.curves, outcome.curves.updated)[1:]:
             view.note(line)

@@ -219,7 +219,7 @@ class _Follower:
             self._view.replica(replica)
         if replica.hopeless and not self._ended.done():
             self._ended.set_exception(CannotStart(f"{replica.name} cannot start: {replica.why}"))
-        if replica.exit_code and replica.uid not in self._failed:
+        if replica.failed and replica.uid not in self._failed:
             self._failed[replica.uid] = _finished(after)
         for attempt in attempts_of(after):
             if attempt not in self._logs:

@@ -6,7 +6,7 @@ followed again from its first line.
 """
 
 import heapq
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +16,7 @@ from trainmaster.api.meta import Object, name_of, uid_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import ApiError, Unreachable
 from trainmaster.sdk.errors import NoReplica
+from trainmaster.sdk.former import former
 from trainmaster.sdk.jobs import Job
 from trainmaster.sdk.replicas import Attempt, attempts_of, replica_of
 from trainmaster.sdk.session import Session, some
@@ -56,6 +57,7 @@ class Source:
 
     name: str            # worker-0, or worker-0/sidecar where there are several
     attempt: Attempt
+    place: str = ""      # its path on the server, if that of the pod will not do
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,17 @@ def sources(pods: Sequence[Object], wanted: Wanted) -> list[Source]:
     return sorted(found, key=lambda each: by_name(each.name))
 
 
+def _of_former(gone: Sequence[tuple[Object, str]], wanted: Wanted) -> Iterator[Source]:
+    """What is left of replicas that are no more."""
+    for pod, place in gone:
+        replica, containers = replica_of(pod), pod["containers"]
+        if _is_meant(replica.name, replica.pod, wanted.replica):
+            for name, number in containers.items():
+                if wanted.container in ("", name):
+                    yield Source(f"{replica.name}/{name}" if len(containers) > 1 else replica.name,
+                                 Attempt(replica.pod, replica.uid, name, number), f"{place}/{name}")
+
+
 def _is_meant(name: str, pod: str, asked: str) -> bool:
     return asked.lower() in ("", name, pod, name.rpartition("-")[0])
 
@@ -107,9 +120,12 @@ async def printed(session: Session, job: Job, wanted: Wanted) -> AsyncGenerator[
     """What was printed until now, in the order of time. Raises NoReplica."""
     pods = (await session.client.list(PODS, job.namespace, labels=job.pods)).items
     found = sources(pods, wanted)
+    gone = [] if wanted.previous else await former(session.client, job, pods)
+    found = sorted([*found, *_of_former(gone, wanted)], key=lambda each: by_name(each.name))
+    known = [*pods, *(pod for pod, _ in gone)]
     if not found and wanted.replica and not any(_is_meant(each.name, each.pod, wanted.replica)
-                                                for each in map(replica_of, pods)):
-        raise NoReplica(_no_replica(job, wanted.replica, pods))
+                                                for each in map(replica_of, known)):
+        raise NoReplica(_no_replica(job, wanted.replica, known))
     for start in range(0, len(found), AT_ONCE):
         async with aclosing(_merged(session.client, job, found[start:start + AT_ONCE], wanted)) as batches:
             async for batch in batches:
@@ -166,7 +182,7 @@ async def _batches(
     client: Client, namespace: str, source: Source, query: Sequence[tuple[str, str]]
 ) -> AsyncGenerator[list[Stamped], None]:
     """The lines of one log, as many together as came together."""
-    stream = await client.stream(PODS.path(namespace, source.attempt.pod, "log"), query)
+    stream = await client.stream(source.place or PODS.path(namespace, source.attempt.pod, "log"), query)
     rest = b""
     try:
         async for chunk in stream.chunks():

@@ -11,6 +11,8 @@ INDEX = "training.kubeflow.org/replica-index"
 HOPELESS = frozenset({"InvalidImageName"})      # waiting for what no time and nobody else can bring
 START_ERRORS = frozenset({"StartError", "ContainerCannotRun"})   # the program never ran, so its log is empty
 
+STOPPED = (137, 143)            # exit codes of those that are told to end
+
 
 @dataclass(frozen=True, slots=True)
 class Replica:
@@ -27,6 +29,11 @@ class Replica:
     @property
     def hopeless(self) -> bool:
         return self.state in HOPELESS
+
+    @property
+    def failed(self) -> bool:
+        """By itself; one that was stopped because others failed did not."""
+        return bool(self.exit_code) and self.state != "Stopped"
 
     @property
     def ended(self) -> bool:
@@ -87,6 +94,8 @@ def _state(pod: Object, containers: list[Object]) -> tuple[str, str, int | None]
     if phase == "Succeeded":
         return "Completed", "", 0
     if phase == "Failed":
+        if being_deleted(pod) and code in STOPPED:
+            return "Stopped", "", code
         why = f"exit code {exit_in_words(code)}" if code is not None else status.get("message", "")
         said = next((t["message"] for t in ended if t.get("reason") in START_ERRORS and t.get("message")), "")
         why = f"{why}: {said}" if said else why

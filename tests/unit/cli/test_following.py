@@ -24,6 +24,7 @@ def test_the_first_to_fail_and_its_last_lines(lines: tuple[str, ...], said: list
     code = tell(PlainView(), Outcome(False, "It has failed.", (Failure("worker-0", "exit code 3", lines),)), JOB, 1.0)
 
     shown = [line.removeprefix("· ") for line in capsys.readouterr().err.splitlines()]
+    said = [*said, "all that each replica printed: trainmaster logs a; why it failed: trainmaster explain a"]
     assert (1, [*said, "Failed after 1.0 s: It has failed."]) == (code, shown)
 
 

@@ -36,6 +36,10 @@ UNSCHEDULED = [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes
                      "exit code 3", 3, id="the code that is not zero counts"),
         pytest.param(pod("Failed", reason="Evicted", message="low on memory"), "Evicted", "low on memory", 1,
                      id="it was evicted"),
+        pytest.param(pod("Failed", {"terminated": {"exitCode": 143}}, deleting=True), "Stopped", "", 143,
+                     id="it was told to end, and did"),
+        pytest.param(pod("Failed", {"terminated": {"exitCode": 1}}, deleting=True), "Error", "exit code 1", 1,
+                     id="it failed while it was told to end"),
         pytest.param(pod("Running", RUNNING, deleting=True), "Terminating", "", None, id="it is on its way out"),
     ],
 )

@@ -28,7 +28,7 @@ _NOT_PASSED_ON = frozenset({
     "te", "trailer", "transfer-encoding", "upgrade",
 })
 # What of a node's own API may be looked at. The rest of it changes things, or has a way in of its own.
-_OF_NODES = ("/healthz", "/pods", "/containerLogs/", "/containerFiles/", "/metrics", "/stats/")
+_OF_NODES = ("/healthz", "/pods", "/containerLogs/", "/containerFiles/", "/formerPods/", "/metrics", "/stats/")
 
 
 @dataclass(frozen=True, slots=True)

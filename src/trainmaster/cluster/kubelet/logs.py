@@ -123,7 +123,7 @@ class _Shown:
         self._timestamps = wanted.timestamps
         self._stream = wanted.stream
         self._since = wanted.since
-        self._inside: dict[int, bool] = {}       # stream -> its last chunk ended in the middle of a line
+        self._inside = 0                         # the stream whose last chunk ended in the middle of a line
 
     def of(self, segment: "_Segment") -> Iterator[bytes]:
         """Everything from where the segment stands to its present end."""
@@ -142,8 +142,10 @@ class _Shown:
         stamp = timestamp(chunk.when) + b" "
         whole = chunk.data.endswith(b"\n")
         lines = (chunk.data[:-1] if whole else chunk.data).replace(b"\n", b"\n" + stamp)
-        begun, self._inside[chunk.stream] = self._inside.get(chunk.stream, False), not whole
-        return (b"" if begun else stamp) + lines + (b"\n" if whole else b"")
+        before, self._inside = self._inside, 0 if whole else chunk.stream
+        # The line of another stream that has not ended, such as a bar, is left as it is: a time begins a line.
+        start = b"" if before == chunk.stream else b"\n" + stamp if before else stamp
+        return start + lines + (b"\n" if whole else b"")
 
 
 class _Segment:

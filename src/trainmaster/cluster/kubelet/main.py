@@ -15,6 +15,8 @@ from trainmaster.cluster.kubelet.checks import Checks
 from trainmaster.cluster.kubelet.environment import shares_network
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.following import Following
+from trainmaster.cluster.kubelet.former import Former
+from trainmaster.cluster.kubelet.formerlogs import FormerLogs
 from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.images import Images
 from trainmaster.cluster.kubelet.launcher import Launcher, Process
@@ -94,10 +96,10 @@ async def _serve(
         settings, supplies, images, clock, events, node.launcher, rootless=node.rootless,
         allocatable=register.offered(settings), groups=groups, privacy=privacy,
     )
-    reach = reach_by(node.launcher)
+    reach, former = reach_by(node.launcher), Former(settings.logs, clock)
     pods = Pods(
         settings, client, clock, events, starter, mine, Checks(clock, events, reach), Hooks(clock, events, reach),
-        supplies, Following(client, clock),
+        supplies, Following(client, clock), former,
     )
     outside = Upstream(_resolvers, clock.monotonic)
     nameserver = Nameserver(services.copy.all, everyone.copy.all, outside, slices.copy.all)
@@ -141,7 +143,7 @@ async def _serve(
         await node.started.wait()
         group.create_task(pods.run())
         usage, visits = Usage(settings.name, groups, clock), Visits(pods, node.launcher)
-        server = Server(pods, visits, Leftovers(pods), usage, clock, drain)
+        server = Server(pods, visits, (Leftovers(pods), FormerLogs(former, clock)), usage, clock, drain)
         group.create_task(server.run(settings.socket, ready))
 
 

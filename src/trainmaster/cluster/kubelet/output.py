@@ -25,14 +25,17 @@ _APART = 1_000_000                  # nanoseconds between two entries of one str
 
 
 class Lines:
-    """Keeps back the beginning of a line until its end comes, so that two streams never mix inside one."""
+    """Keeps back the beginning of a line until its end comes, so that two streams never mix inside one.
+
+    A carriage return is an end too: a bar that redraws itself has no other for hours, and says how far it is.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> bytes:
         """All whole lines that are complete now; a very long one in pieces."""
-        end = data.rfind(b"\n") + 1
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if end == 0 and len(self._rest) + len(data) < LONGEST:
             self._rest += data
             return b""

@@ -18,6 +18,7 @@ from trainmaster.cluster.kubelet.containers import policy_of
 from trainmaster.cluster.kubelet.decide import decide, past_deadline, to_be_ended
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.following import Following
+from trainmaster.cluster.kubelet.former import Former
 from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.life import Life, begin, observe
@@ -54,7 +55,7 @@ class Pods:
 
     def __init__(
         self, settings: NodeSettings, client: Client, clock: Clock, events: Events, starter: Starter,
-        informer: Informer, checks: Checks, hooks: Hooks, supplies: Supplies, following: Following,
+        informer: Informer, checks: Checks, hooks: Hooks, supplies: Supplies, following: Following, former: Former,
     ) -> None:
         self._settings = settings
         self._client = client
@@ -66,6 +67,7 @@ class Pods:
         self._hooks = hooks
         self._supplies = supplies
         self._following = following
+        self._former = former
         self._lives: dict[str, Life] = {}
         self._trouble = False                      # the API could not be reached, and that was said
         self._draining = False
@@ -295,8 +297,9 @@ class Pods:
                 )
             return                         # the watch will tell that it is gone, or that a finalizer keeps it
         life.cancel()
-        for directory in (life.places.pod, life.places.volumes, life.places.logs):
+        for directory in (life.places.pod, life.places.volumes):
             await asyncio.to_thread(remove, directory)
+        await asyncio.to_thread(self._former.keep, life.pod, life.places.logs)
         self._starter.forget(life.uid)
         self._lives.pop(life.uid, None)
         self._check_drained()

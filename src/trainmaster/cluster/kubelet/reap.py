@@ -55,7 +55,9 @@ def orphans(settings: NodeSettings, known: set[str]) -> Iterator[Path]:
     for parent, pattern in ((settings.logs, _LOGS), (settings.volumes / "pods", _VOLUMES)):
         for entry in parent.iterdir() if parent.is_dir() else ():
             named = pattern.fullmatch(entry.name)
-            if named is not None and named.group("uid") not in known and entry.is_dir() and not entry.is_symlink():
+            if named is None or named.group("uid") in known or not entry.is_dir() or entry.is_symlink():
+                continue
+            if not (entry / records.FORMER).exists():      # kept on purpose
                 yield entry
 
 
@@ -79,7 +81,7 @@ def pod_record(pod: Object) -> Object:
         kind: [{"name": container["name"]} for container in spec.get(kind) or ()]
         for kind in ("initContainers", "containers")
     }
-    about = {key: pod["metadata"].get(key) for key in ("namespace", "name", "uid")}
+    about = {key: pod["metadata"].get(key) for key in ("namespace", "name", "uid", "labels", "ownerReferences")}
     return {
         "protocol": records.PROTOCOL,
         "object": {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": {**names, "restartPolicy": "Never"}},

@@ -31,6 +31,7 @@ SANDBOX = "sandbox.json"
 SHIM = "shim.json"
 EXIT = "exit.json"
 VERDICT = "verdict.json"
+FORMER = "former.json"      # beside the logs of a pod that is gone: whose they were
 
 
 class Failed(Exception):

@@ -8,9 +8,10 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 from aiohttp import web
 
@@ -18,7 +19,6 @@ from trainmaster.api.meta import moment
 from trainmaster.cluster.kubelet import logs, records
 from trainmaster.cluster.kubelet.filewatch import FileWatch
 from trainmaster.cluster.kubelet.finding import Refused, attempt_of, container_of, pod_of
-from trainmaster.cluster.kubelet.leftovers import Leftovers
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.pods import Pods
 from trainmaster.cluster.kubelet.usage import Usage
@@ -26,16 +26,22 @@ from trainmaster.cluster.kubelet.visits import Visits
 from trainmaster.runtime.clock import Clock
 
 
+class Part(Protocol):
+    """Something else that is served here."""
+
+    def serve(self, router: web.UrlDispatcher) -> None: ...
+
+
 class Server:
     """Serves what the pods of this node have to show."""
 
     def __init__(
-        self, pods: Pods, visits: Visits, leftovers: Leftovers, usage: Usage, clock: Clock,
+        self, pods: Pods, visits: Visits, further: Sequence[Part], usage: Usage, clock: Clock,
         drain: Callable[[], Awaitable[None]],
     ) -> None:
         self._pods = pods
         self._visits = visits
-        self._leftovers = leftovers
+        self._further = further
         self._usage = usage
         self._clock = clock
         self._drain = drain
@@ -50,7 +56,8 @@ class Server:
         application.router.add_get("/stats/summary", self._summary)
         application.router.add_get("/pods", self._listed)
         self._visits.serve(application.router)
-        self._leftovers.serve(application.router)
+        for part in self._further:
+            part.serve(application.router)
         # Cancellation: a follower that went away must not be waited for until its container speaks again.
         runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()

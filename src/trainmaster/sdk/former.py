@@ -1,0 +1,45 @@
+"""Replicas of a job that are gone, and whose node still has what they printed.
+
+When a job has ended the replicas that still run are removed. The nodes of the embedded cluster keep their logs for a
+while; those of other clusters do not, and are not asked.
+"""
+
+from collections.abc import Sequence
+
+from trainmaster.api.core import NODES
+from trainmaster.api.meta import Object, controller_of, name_of, uid_of
+from trainmaster.kube.client import Client
+from trainmaster.kube.errors import KubeError
+from trainmaster.sdk.jobs import Job
+from trainmaster.sdk.replicas import replica_of
+
+RUNTIME = "trainmaster://"      # what our nodes say that they run containers by
+
+
+async def former(client: Client, job: Job, pods: Sequence[Object]) -> list[tuple[Object, str]]:
+    """Of each replica that has no pod now, the last pod that it had, and the path of its logs on the server."""
+    if len(pods) >= sum(role.replicas for role in job.roles()):
+        return []
+    there = {replica_of(pod).name for pod in pods}
+    found: dict[str, tuple[Object, str]] = {}
+    for node in await _ours(client):
+        where = f"{NODES.path('', node)}/proxy/formerPods/{job.namespace}"
+        try:
+            records = (await client.request("GET", where)).get("items") or ()
+        except KubeError:
+            continue      # it is not up, or does not let us
+        for record in records:
+            name = replica_of(record).name
+            if name not in there and (controller_of(record) or {}).get("uid") == job.uid and (
+                    name not in found or found[name][0]["gone"] < record["gone"]):
+                found[name] = record, f"{where}/{uid_of(record)}"
+    return list(found.values())
+
+
+async def _ours(client: Client) -> list[str]:
+    try:
+        nodes = (await client.list(NODES)).items
+    except KubeError:
+        return []
+    return [name_of(node) for node in nodes if str(
+        ((node.get("status") or {}).get("nodeInfo") or {}).get("containerRuntimeVersion", "")).startswith(RUNTIME)]
