@@ -68,6 +68,9 @@ def _stacks(client: "Client", job: str) -> Iterator[str]:
     program = stacks.tool()
     pods = done(client.session.client.list(PODS, client.get(job).namespace, labels=f"{JOB_NAME}={job}")).items
     here = [pod for pod in pods if (home.run / "pods" / uid_of(pod)).exists()]
+    if pods and not here:
+        yield (f"where each stands: trainmaster exec {job}/{replica_of(pods[0]).name} -- py-spy dump --pid 1, if its "
+               "image has py-spy")
     if here and program is None:
         yield stacks.NOT_INSTALLED
     for pod in here if program is not None else ():

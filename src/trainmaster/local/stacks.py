@@ -1,7 +1,9 @@
-"""Where the Python programs of pods on this machine stand, by py-spy, if that is installed.
+"""Where the Python programs of pods on this machine stand, by py-spy; where that may not look, by Python itself.
 
 The kernel lets us look: the processes are ours, or those of user namespaces that we made. A program inside of the pod
-was rejected: it would have to be in every image.
+was rejected: it would have to be in every image. Some machines forbid it all the same (ptrace_scope 3, a container's
+profile). Then Python's own faulthandler, which `run` turns on for scripts, writes the stack to the log; as it ends the
+program by that, it is not done but said how.
 """
 
 import shutil
@@ -17,6 +19,8 @@ from trainmaster.local.home import Home
 PATIENCE = 10.0
 MOST_LINES = 40
 NOT_INSTALLED = "where it hangs can be seen with py-spy: `pip install py-spy`, then ask again"
+FORBIDDEN = ("permission denied", "not permitted")
+ABORT = 1 << 5           # SIGABRT in a mask of signals
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,27 @@ def _dumped(program: str, pid: int) -> Iterator[str]:
     except (OSError, subprocess.TimeoutExpired) as problem:
         yield f"py-spy did not answer: {problem}"
         return
-    said = done.stdout if done.returncode == 0 else f"py-spy: {done.stderr.strip()}"
-    yield from said.splitlines()[:MOST_LINES]
+    if done.returncode == 0:
+        yield from done.stdout.splitlines()[:MOST_LINES]
+    elif any(word in done.stderr.lower() for word in FORBIDDEN):
+        yield from by_itself(Path(f"/proc/{pid}"), done.stderr.strip().splitlines()[-1])
+    else:
+        yield f"py-spy: {done.stderr.strip()}"
+
+
+def by_itself(process: Path, cause: str) -> Iterator[str]:
+    """How a program that nobody may look into can be made to say where it stands."""
+    yield f"py-spy may not look into it: {cause}"
+    try:
+        facts = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines() if ":\t" in line)
+        inside, heard = facts["NSpid"].split()[-1], int(facts["SigCgt"], 16) & ABORT
+    except (OSError, KeyError, ValueError):
+        return
+    if heard:
+        yield (f"it writes where it stands to its log, and ends, if you send it SIGABRT: trainmaster exec JOB/REPLICA "
+               f"-- kill -ABRT {inside}")
+    else:
+        yield "with PYTHONFAULTHANDLER=1 in its environment it would write that to its log at SIGABRT"
 
 
 def _pythons(pod: Path) -> list[int]:

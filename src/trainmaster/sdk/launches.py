@@ -184,7 +184,9 @@ def _program(launch: Launch) -> list[str]:
 
 def _environment(launch: Launch) -> list[Object]:
     """What the operator does not tell: who is who where there is no torchrun, and what the person said."""
-    told: list[Object] = [_label("REPLICA_ROLE", ROLE), _label("REPLICA_INDEX", INDEX)]
+    # A crash in native code, and SIGABRT to one that hangs, leave the Python stack in the log.
+    told: list[Object] = [_label("REPLICA_ROLE", ROLE), _label("REPLICA_INDEX", INDEX),
+                          _value("PYTHONFAULTHANDLER", "1")]
     if launch.profile.kind is PYTORCH_JOB:
         first, port = f"{launch.name}-worker-0", str(launch.profile.kind.port)
         if launch.gpus > 1:      # torchrun asks for these, and tells its processes the rest
