@@ -1,19 +1,19 @@
 """How long from asking to the first line, beside a bare process and other launchers; and what short commands take.
 
-    python benchmarks/launch/compare.py [--repeats 5] [--peers VENV]
+    python benchmarks/launch/compare.py [--repeats 5] [--no-peers]
 
-Runs on the embedded cluster of TRAINMASTER_HOME, which should be idle. VENV may have torch (torchrun) and torchx; what
-is not there is left out. Wall clock: on a busy machine compare the rows of one run with each other, not with another
-day's. The table goes to results.md beside this file.
+Runs on the embedded cluster of TRAINMASTER_HOME, which should be idle. The peers (torchrun, torchx, Kubeflow's SDK)
+are installed once into the cache of the tests, beside the environments of the frameworks. Wall clock: on a busy machine
+compare the rows of one run with each other, not with another day's. The table goes to results.md beside this file.
 
-Kubeflow's SDK is not in it: its local back end makes a virtual environment for each run and has no torch in it unless
-it is installed again each time, so there is no first line to wait for.
+Kubeflow's local back end makes a virtual environment for each run; that is measured as it is, with plain Python in it
+(`kubeflow_local.py`), and only for one process, since it has no more.
 """
 
 import argparse
+import asyncio
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -26,27 +26,30 @@ from pathlib import Path
 
 from trainmaster.cli import scripts
 from trainmaster.cli.scripts import Options
+from trainmaster.cluster.kubelet import catalog
+from trainmaster.cluster.kubelet.pythons import Packages, Pythons, own_interpreter
 from trainmaster.sdk.client import Client
 
 HERE = Path(__file__).parent
 HELLO = HERE / "hello.py"
 OURS = str(Path(sys.executable).with_name("trainmaster"))
+PYTHON = str(own_interpreter().program)      # the one that pods of the image `python` have: the same on both sides
 MANY = 16
 FLOOD = 300_000          # lines
 PATIENCE = 300.0
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainmaster-tests" / "envs"
+PEERS = Packages(("torchx==0.7.0", "kubeflow==0.5.0"))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     what: str
-    figure: float | None
+    figure: float
     unit: str = "ms"
     goal: float | None = None
     more: bool = False           # more is better
 
     def told(self) -> str:
-        if self.figure is None:
-            return f"| {self.what} | not here | | |"
         if self.goal is None:
             return f"| {self.what} | {self.figure:,.0f} {self.unit} | | |"
         met = self.figure >= self.goal if self.more else self.figure <= self.goal
@@ -57,25 +60,57 @@ class Row:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--peers", type=Path, help="a virtual environment with torch and torchx")
+    parser.add_argument("--no-peers", action="store_true", help="without torchrun, torchx and Kubeflow's SDK")
     asked = parser.parse_args()
+    peers = None if asked.no_peers else asyncio.run(Peers.installed())
     subprocess.run([OURS, "up"], check=True, capture_output=True)
     first(ours(1), 1)                                    # the catalog's Python is found once
     few = max(3, asked.repeats // 2)
-    rows = [*launches(1, asked.repeats, asked.peers, 250.0), *launches(MANY, few, asked.peers, 1000.0),
+    rows = [*launches(1, asked.repeats, peers, 250.0), *launches(MANY, few, peers, 1000.0),
             *short(asked.repeats * 4), flood()]
     lines = ["| what | figure | goal | |", "|---|---:|---|---|", *(row.told() for row in rows)]
     cores = len(os.sched_getaffinity(0))
     told = (f"# Launching\n\nMiddle of {asked.repeats} runs on {cores} cores, {datetime.now(UTC):%Y-%m-%d}, load "
-            f"{os.getloadavg()[0]:.1f} when it ended. `bare` is the same script as plain processes.\n\n")
+            f"{os.getloadavg()[0]:.1f} when it ended. `bare` is the same script as plain processes of the "
+            "same Python. Kubeflow's SDK makes a virtual environment for each run.\n\n")
     (HERE / "results.md").write_text(told + "\n".join(lines) + "\n")
     print("\n".join(lines))
     return 0
 
 
-def launches(count: int, repeats: int, peers: Path | None, allowed: float) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Other launchers, each installed once."""
+
+    torch: Path          # bin/
+    others: Path
+
+    @classmethod
+    async def installed(cls) -> "Peers":
+        pythons = Pythons(Path(os.environ.get("TRAINMASTER_ENVS") or CACHE))
+        known = catalog.known([catalog.shipped()])
+        entry = known.entry("pytorch/pytorch")
+        assert entry is not None
+        torch = await pythons.having(known.packages(entry), print)
+        return cls(torch.program.parent, (await pythons.having(PEERS, print)).program.parent)
+
+    @property
+    def search(self) -> str:
+        return f"{self.torch}:{self.others}:{os.environ['PATH']}"
+
+    def commands(self, count: int) -> list[tuple[str, list[str]]]:
+        found = [
+            ("torchrun", [str(self.torch / "torchrun"), "--standalone", f"--nproc-per-node={count}", str(HELLO)]),
+            ("torchx local_cwd", [str(self.others / "torchx"), "run", "-s", "local_cwd", "dist.ddp", "-j", f"1x{count}",
+                                  "--script", str(HELLO)]),
+        ]
+        return found if count > 1 else [
+            *found, ("Kubeflow SDK, local process", [str(self.others / "python"), str(HERE / "kubeflow_local.py")])]
+
+
+def launches(count: int, repeats: int, peers: Peers | None, allowed: float) -> list[Row]:
     """Asking to the first line of the last of `count` replicas."""
-    bare = middle(repeats, lambda: first_of_many([[sys.executable, "-u", str(HELLO)]] * count))
+    bare = middle(repeats, lambda: first_of_many([[PYTHON, "-u", str(HELLO)]] * count))
     submitted = [submit(count) for _ in range(repeats)]
     replicas = f"{count} replica{'s' if count > 1 else ''}"
     rows = [
@@ -86,24 +121,14 @@ def launches(count: int, repeats: int, peers: Path | None, allowed: float) -> li
             middle(repeats, lambda: first(ours(count), count))),
         Row(f"{replicas}: last exit to finish seen", statistics.median(each for _, each in submitted), goal=50.0),
     ]
-    search = f"{peers / 'bin'}:{os.environ['PATH']}" if peers else os.environ["PATH"]
-    for name, command in others(count, search):
-        figure = middle(repeats, partial(first, command, count, search)) if command else None
-        rows.append(Row(f"{replicas}: {name}", figure))
+    if peers is not None:
+        rows += [Row(f"{replicas}: {name}", middle(min(3, repeats), partial(first, command, count, peers.search)))
+                 for name, command in peers.commands(count)]
     return rows
 
 
 def ours(count: int) -> list[str]:
     return [OURS, "run", str(HELLO), "--workers", str(count), "--framework", "python"]
-
-
-def others(count: int, search: str) -> list[tuple[str, list[str] | None]]:
-    torchrun, torchx = shutil.which("torchrun", path=search), shutil.which("torchx", path=search)
-    return [
-        ("torchrun", [torchrun, "--standalone", f"--nproc-per-node={count}", str(HELLO)] if torchrun else None),
-        ("torchx local_cwd", [torchx, "run", "-s", "local_cwd", "dist.ddp", "-j", f"1x{count}", "--script", str(HELLO)]
-         if torchx else None),
-    ]
 
 
 def first(command: Sequence[str], count: int, search: str = os.environ["PATH"]) -> float:
@@ -161,7 +186,7 @@ def short(repeats: int) -> list[Row]:
         return once
 
     bare = middle(repeats, lambda: first_of_many([[sys.executable, "-c", "print()"]]))
-    return [Row("python itself: start to first line", bare),
+    return [Row("python itself, of our environment: start to first line", bare),
             Row("`trainmaster get jobs`, p50", middle(repeats, spent("get", "jobs")), goal=200.0),
             Row("`trainmaster --help`, p50", middle(repeats, spent("--help")), goal=100.0)]
 

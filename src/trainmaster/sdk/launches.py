@@ -25,9 +25,18 @@ SCRIPT = "trainmaster.dev/script"     # annotation of a job: what was run
 
 # Runs in the pod, isolated from the environment that is meant for the script (`-I`, `-S`).
 UNPACK = f"""\
-import glob, io, os, sys, zipfile
-parts = [open(part, "rb").read() for part in sorted(glob.glob("{CODE}/part-*"))]
-zipfile.ZipFile(io.BytesIO(b"".join(parts))).extractall()
+import os, sys, zlib
+parts = sorted(part for part in os.listdir("{CODE}") if part.startswith("part-"))
+code = zlib.decompress(b"".join(open("{CODE}/" + part, "rb").read() for part in parts))
+at = 0
+while at < len(code):
+    begin = code.index(b"\\n", at) + 1
+    name, content = map(int, code[at:begin].split())
+    path, at = os.fsdecode(code[begin:begin + name]), begin + name + content
+    if "/" in path:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(code[begin + name:at])
 os.execvp(sys.argv[1], sys.argv[1:])
 """
 

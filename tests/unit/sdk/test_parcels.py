@@ -1,13 +1,13 @@
 """What is sent of a folder or a script, and how."""
 
 import base64
-import io
-import zipfile
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from trainmaster.sdk import parcels
+from trainmaster.sdk import launches, parcels
 from trainmaster.sdk.parcels import ScriptError
 
 
@@ -54,18 +54,25 @@ def test_rules_of_the_repository_above_hold_too(tmp_path: Path) -> None:
     assert {"train.py"} == set(parcels.of_folder(tmp_path / "job"))
 
 
-def test_the_same_content_is_the_same_parcel_and_comes_back_whole() -> None:
-    files = {"train.py": b"print(1)", "deep/data.bin": bytes(range(256)) * 8000}
+def test_the_same_content_is_the_same_parcel_and_comes_back_whole(tmp_path: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unpacked by the program that pods run."""
+    monkeypatch.setattr(parcels, "PART", 1000)
+    files = {"train.py": b"print(1)", "a/deep/data.bin": bytes(range(256)) * 8000, "empty": b"", "zwölf\n": b"1 1\nxy"}
     one = parcels.packed(files, "x")
-    joined = b"".join(
-        base64.b64decode(value)
-        for part in parcels.config_maps(one, "mnist") for _, value in sorted(part["binaryData"].items())
-    )
+    code, work = tmp_path / "code", tmp_path / "work"
+    code.mkdir()
+    work.mkdir()
+    for part in parcels.config_maps(one, "mnist"):
+        for name, value in part["binaryData"].items():
+            (code / name).write_bytes(base64.b64decode(value))
+    unpack = [sys.executable, "-I", "-S", "-c", launches.UNPACK.replace(launches.CODE, str(code)), "true"]
+    subprocess.run(unpack, cwd=work, check=True)
 
     assert one.digest == parcels.packed(dict(reversed(files.items())), "x").digest
     assert one.digest != parcels.packed({**files, "train.py": b"print(2)"}, "x").digest
-    with zipfile.ZipFile(io.BytesIO(joined)) as archive:
-        assert files == {name: archive.read(name) for name in archive.namelist()}
+    assert len(list(code.iterdir())) > 2
+    assert files == {str(path.relative_to(work)): path.read_bytes() for path in work.rglob("*") if path.is_file()}
 
 
 def test_parts_fit_into_config_maps(monkeypatch: pytest.MonkeyPatch) -> None:
