@@ -94,8 +94,10 @@ class Relays:
     async def _shut(self, door: Door) -> None:
         _, task, listener = self._doors.pop(door)
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        listener.close()           # a task that never ran could not
+        try:
+            await asyncio.gather(task, return_exceptions=True)
+        finally:                       # we may be cancelled ourselves, and nobody else knows of it any more
+            listener.close()           # a task that never ran could not
 
 
 async def on_this_machine(kind: int) -> socket.socket:

@@ -127,3 +127,21 @@ def test_a_client_stays_where_it_was_as_long_as_it_may() -> None:
     choice.forward = Forward((two,), 60)
     assert two == choice.of("a"), "but not with one that is gone"
     assert None is Choice(Forward(), now=lambda: 0.0).of("a")
+
+
+async def test_a_door_is_shut_though_whoever_shuts_it_is_cancelled() -> None:
+    opened: list[socket.socket] = []
+
+    async def remembered(door: Door) -> socket.socket:
+        opened.append(await open_on_this_machine(door))
+        return opened[-1]
+
+    relays = Relays(remembered, on_this_machine)
+    await relays.update({Door(LOOPBACK, free(socket.SOCK_STREAM), "TCP"): Forward()})
+    await asyncio.sleep(0)                                  # it is served
+    shutting = asyncio.create_task(relays.update({}))
+    await asyncio.sleep(0)                                  # it waits for the door to be left
+    shutting.cancel()
+    await asyncio.gather(shutting, return_exceptions=True)
+
+    assert (-1, True) == (opened[0].fileno(), shutting.cancelled())
