@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import yaml
 
@@ -46,6 +46,7 @@ from trainmaster.operator import main as operator
 from trainmaster.operator.config import DEFAULTS
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import Clock, RealClock
+from trainmaster.runtime.outbox import LULL
 
 ADMIN = Identity("trainmaster-admin", (MASTERS,))
 HOST = "127.0.0.1"
@@ -54,6 +55,7 @@ RESTART_SECONDS = 1.0
 NOT_OF_THE_API = frozenset({"scheduler", "operator", "simulated-nodes"})   # what `up --only apiserver` leaves out
 # The same rules as the operator's webhook on other clusters, without a call.
 JOBS_AT_THE_DOOR = (door.configuration("", ""), door.judged)
+T = TypeVar("T")
 Work: TypeAlias = Callable[[], Coroutine[None, None, None]]
 
 
@@ -75,7 +77,7 @@ def main() -> int:
     return 0
 
 
-def loop_runner() -> Callable[[Coroutine[None, None, None]], None]:
+def loop_runner() -> Callable[[Coroutine[Any, Any, T]], T]:
     """uvloop takes TLS, sockets and timers for two thirds of asyncio's CPU. It is a matter of speed, not of behaviour:
     where nobody built it, asyncio's own loop serves."""
     try:
@@ -149,7 +151,7 @@ def workers(
         "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port),
                                                directories=Directories(volumes, remove)),
         "scheduler": lambda: scheduler.run(scheduling, clock),
-        "operator": lambda: operator.run(training, clock, replace(DEFAULTS, site=together)),
+        "operator": lambda: operator.run(training, clock, replace(DEFAULTS, site=together), lull=LULL),
         "simulated-nodes": lambda: simulated.run(managing("simulated-nodes"), clock, asked.simulated_nodes,
                                                  asked.simulated_offers),
     }

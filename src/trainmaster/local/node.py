@@ -17,7 +17,7 @@ from trainmaster.cluster.kubelet.output import MOST_BYTES, MOST_FILES
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.local import parts, reports
-from trainmaster.local.control_plane import kept_running, node_name_of
+from trainmaster.local.control_plane import kept_running, loop_runner, node_name_of
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
 from trainmaster.local.readings import Readings
@@ -41,7 +41,7 @@ def main() -> int:
         return 1
     offered = json.loads(arguments[0]) if arguments else {}
     sys.stdin.read()  # our code is loaded; go on once whoever started us says that the API server is there
-    return asyncio.run(run(home, offered, standing))
+    return loop_runner()(run(home, offered, standing))
 
 
 async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:

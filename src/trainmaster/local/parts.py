@@ -138,6 +138,8 @@ class Standing:
     def __init__(self, part: Part, ready_fd: int | None) -> None:
         self._part = part
         self._ready_fd = ready_fd
+        if ready_fd is not None:
+            os.set_inheritable(ready_fd, False)      # whoever we start must not keep the other end waiting
         self._lock = os.open(part.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
     def claim(self) -> bool:

@@ -34,13 +34,14 @@ async def run(
     *,
     metrics: Metrics | None = None,
     stop: asyncio.Event | None = None,
+    lull: float = 0.0,
 ) -> None:
     """Run all jobs of the cluster, or of one namespace, until cancelled (at once) or `stop` is set (in good order).
 
-    `ready` is called once it is up to date.
+    `ready` is called once it is up to date. `lull`: see Outbox.
     """
     metrics = metrics or Metrics()
-    outbox = Outbox(clock)
+    outbox = Outbox(clock, lull=lull)
     frameworks = [known for known in FRAMEWORKS if not settings.kinds or known.kind.kind in settings.kinds]
     beside = _beside(client, clock, settings, frameworks)
     needed, controllers = _wired(client, clock, settings, frameworks, outbox, metrics, beside)

@@ -81,3 +81,39 @@ async def test_a_full_box_makes_its_owner_wait_and_loses_nothing() -> None:
     running.cancel()
 
     assert 2 == outbox.written
+
+
+@pytest.mark.parametrize(("put_at", "written_at"), [
+    pytest.param([0.0], [0.1], id="a single one waits for a moment without another"),
+    pytest.param([0.0, 0.05, 0.1], [0.2, 0.2, 0.2], id="a burst waits for its end"),
+    pytest.param([number / 20 for number in range(30)],
+                 [round(1 + number / 20, 2) for number in range(11)] + [1.55] * 19,
+                 id="nobody waits longer than a second, whatever else comes"),
+])
+async def test_a_box_that_waits_for_a_lull(put_at: list[float], written_at: list[float]) -> None:
+    server, clock = Events(), VirtualClock()
+    recorder, outbox = Recorder(Client(server), "kubelet", clock), Outbox(clock, lull=0.1)
+    running = asyncio.create_task(outbox.run())
+    seen: list[float] = []
+    for step in range(41):
+        now = step / 20
+        for _ in range(put_at.count(now)):
+            assert outbox.offer(recorder, pod("a"), "Normal", "R", f"at {now}")
+        await clock.advance(seconds=0.05)
+        seen += [round(now + 0.05, 2)] * (outbox.written - len(seen))
+    running.cancel()
+
+    assert written_at == seen
+
+
+async def test_a_stop_does_not_wait_for_a_lull() -> None:
+    server, clock = Events(), VirtualClock()
+    recorder, outbox = Recorder(Client(server), "kubelet", clock), Outbox(clock, lull=0.1)
+    await outbox.put(recorder, pod("a"), "Normal", "R", "last words")
+    stopping = asyncio.create_task(outbox.emptied())
+    await clock.advance(0)
+    running = asyncio.create_task(outbox.run())
+    await stopping
+    running.cancel()
+
+    assert [("last words", 1)] == server.summary()

@@ -1,9 +1,10 @@
 """What the node says about its pods, in the background: an Event is a courtesy and must not hold a pod up."""
 
-import asyncio
-
 from trainmaster.api.meta import Object
+from trainmaster.kube.client import Client
+from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
+from trainmaster.runtime.outbox import LULL, Outbox
 from trainmaster.runtime.recorder import Recorder
 
 QUEUED = 1000     # events that may wait; more than that and the newest are dropped
@@ -12,11 +13,11 @@ log = logger("kubelet")
 
 
 class Events:
-    """A queue in front of the recorder."""
+    """The node's voice."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._queue: asyncio.Queue[tuple[Object, str, str, str]] = asyncio.Queue(QUEUED)
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._recorder = Recorder(client, "kubelet", clock)
+        self._outbox = Outbox(clock, room=QUEUED, lull=LULL)
 
     def normal(self, pod: Object, reason: str, message: str) -> None:
         self._put(pod, "Normal", reason, message)
@@ -25,12 +26,8 @@ class Events:
         self._put(pod, "Warning", reason, message)
 
     async def run(self) -> None:
-        while True:
-            pod, kind, reason, message = await self._queue.get()
-            await self._recorder.event(pod, kind, reason, message)
+        await self._outbox.run()
 
     def _put(self, pod: Object, kind: str, reason: str, message: str) -> None:
-        try:
-            self._queue.put_nowait((pod, kind, reason, message))
-        except asyncio.QueueFull:
+        if not self._outbox.offer(self._recorder, pod, kind, reason, message):
             log.warning("event dropped, too many wait", reason=reason)

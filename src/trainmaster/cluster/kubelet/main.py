@@ -5,9 +5,11 @@ import os
 import resource
 import socket
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 
 from trainmaster.api.core import PODS, SERVICES
+from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet import cgroups, holder, register
 from trainmaster.cluster.kubelet.capability import explain, gather
 from trainmaster.cluster.kubelet.cgroups import Cgroups
@@ -36,7 +38,7 @@ from trainmaster.cluster.kubelet.supplies import Supplies
 from trainmaster.cluster.kubelet.usage import Usage
 from trainmaster.cluster.kubelet.visits import Visits
 from trainmaster.cluster.network.doors import Doors
-from trainmaster.cluster.network.forwarding import ENDPOINT_SLICES
+from trainmaster.cluster.network.forwarding import ENDPOINT_SLICES, has_door, is_behind_door, opens_door
 from trainmaster.cluster.network.nameserver import Nameserver
 from trainmaster.cluster.network.upstream import Upstream, resolvers
 from trainmaster.kube.client import Client
@@ -44,7 +46,6 @@ from trainmaster.kube.errors import KubeError
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
-from trainmaster.runtime.recorder import Recorder
 
 __all__ = ["NodeSettings", "NotPossible", "run"]
 
@@ -82,7 +83,7 @@ async def _serve(
     everyone = Informer(client, PODS, clock=clock)
     services = Informer(client, SERVICES, clock=clock)
     slices = Informer(client, ENDPOINT_SLICES, clock=clock)
-    events = Events(Recorder(client, "kubelet", clock))
+    events = Events(client, clock)
     groups = await asyncio.to_thread(cgroups.begin, settings.run)
     if groups.missing:
         log.warning("limits are kept without the kernel's help: memory is watched", cause=groups.missing)
@@ -109,8 +110,8 @@ async def _serve(
     )
     for informer in (services, everyone, slices):
         informer.on_change(lambda before, after: nameserver.changed())  # noqa: ARG005  any change will do
-    for informer in (services, slices, mine):
-        informer.on_change(lambda before, after: doors.changed())  # noqa: ARG005
+    for informer, concerns in ((services, has_door), (slices, is_behind_door), (mine, opens_door)):
+        informer.on_change(partial(_tell_doors, doors, concerns))
 
     async def serve_network(launcher: Launcher, ready: Callable[[], None]) -> None:
         for informer in (services, slices):
@@ -217,6 +218,14 @@ def notes(groups: Cgroups, doors: Doors) -> dict[str, tuple[str, str, str]]:
         reason = "Link" if not doors.way_out else "Relay" if leads else "NoWayOut"
         found["OutsideReachable"] = (str(leads), reason, doors.way_out or "by slirp4netns")
     return found
+
+
+def _tell_doors(
+    doors: Doors, concerns: Callable[[Object], bool], before: Object | None, after: Object | None
+) -> None:
+    """A training job of a hundred replicas changes a thousand objects without a door; each would cost a plan."""
+    if any(thing is not None and concerns(thing) for thing in (before, after)):
+        doors.changed()
 
 
 def _resolvers() -> list[str]:

@@ -260,6 +260,8 @@ class Pods:
 
     def _announce(self, life: Life, seen: Observed, now: datetime) -> None:
         """Say once per attempt that a container waits before it is started again."""
+        if not any(state.last is not None and state.last.ended is not None for state in seen.containers.values()):
+            return
         status = pod_status(life.pod, seen, now, GATEWAY)
         for one in [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]:
             attempt = (one["name"], one["restartCount"])

@@ -79,12 +79,14 @@ def _connect(plan: SandboxPlan) -> None:
         bridge = socket.if_nametoindex(plan["bridge"])
     with Step("make the pod's namespaces"):
         linux.unshare(POD_NAMESPACES)
-    with Step("make the pod's link"):
-        cluster.make_pair(plan["port"], bridge, "eth0", mac_of(plan["address"]), os.getpid())
     with Step("set the pod's network options"):
         linux.set_sysctl("net/ipv4/ip_unprivileged_port_start", "0")
-        # One address family: half the name queries, and no wait for duplicate detection.
-        linux.set_sysctl("net/ipv6/conf/eth0/disable_ipv6", "1")
+        # One address family: half the name queries, and no wait for duplicate detection. Said for links to come: to say
+        # it of a link takes a lock that the kernel does not wait for but tries again and again, burning a core, while
+        # other pods' links are made.
+        linux.set_sysctl("net/ipv6/conf/default/disable_ipv6", "1")
+    with Step("make the pod's link"):
+        cluster.make_pair(plan["port"], bridge, "eth0", mac_of(plan["address"]), os.getpid())
     pod = Netlink()
     with Step("configure the pod's link"):
         index = socket.if_nametoindex("eth0")

@@ -15,11 +15,9 @@ def service_links(pod: Object, services: Iterable[Object], api: tuple[str, int] 
     """For the containers of a pod. `api` is where a pod without the cluster's network reaches the API server."""
     found: dict[str, str] = {}
     wanted = pod["spec"].get("enableServiceLinks") is not False
-    for service in sorted(services, key=lambda one: ((namespace_of(one), name_of(one)) != API, name_of(one))):
-        key = (namespace_of(service), name_of(service))
-        spec = service.get("spec") or {}
-        if not spec.get("clusterIP") or spec["clusterIP"] == "None" or not spec.get("ports"):
-            continue
+    reached = [one for one in services if _is_reached(one.get("spec") or {})]
+    for service in sorted(reached, key=lambda one: ((namespace_of(one), name_of(one)) != API, name_of(one))):
+        key, spec = (namespace_of(service), name_of(service)), service["spec"]
         if key == API and api is not None:
             ports = [{**spec["ports"][0], "port": api[1]}]
             found = _variables(key[1], api[0], ports)
@@ -27,6 +25,11 @@ def service_links(pod: Object, services: Iterable[Object], api: tuple[str, int] 
             # A service named kubernetes in the pod's own namespace does not stand in the way to the API server.
             found = {**_variables(key[1], str(spec["clusterIP"]), spec["ports"]), **found}
     return found
+
+
+def _is_reached(spec: Object) -> bool:
+    """Whether it has an address of its own: every replica of a job has a service that has none."""
+    return bool(spec.get("clusterIP") and spec["clusterIP"] != "None" and spec.get("ports"))
 
 
 def _variables(name: str, address: str, ports: list[Object]) -> dict[str, str]:

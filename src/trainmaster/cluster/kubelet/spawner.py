@@ -10,6 +10,7 @@ long comes as a memory file, because a container's environment may exceed a data
 """
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -37,6 +38,8 @@ def main(control: int, run: str, *, host_network: bool = False) -> None:
         return
     channel.send(b"{}")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)       # what we fork is reaped by the kernel
+    gc.collect()
+    gc.freeze()              # a collection in a child would touch, and so copy, every page that it shares with us
     while _serve_one(channel, proc):
         pass
 

@@ -138,12 +138,17 @@ class Starter:
         await asyncio.wait([task], timeout=SHORT_PULL)
 
     async def _pull_image(self, life: Life, container: str, name: str) -> None:
-        began = self._clock.monotonic()
-        self._events.normal(life.pod, "Pulling", f'Pulling image "{name}"')
+        began, working = self._clock.monotonic(), False
+
+        def progress(text: str) -> None:
+            nonlocal working
+            if not working:
+                self._events.normal(life.pod, "Pulling", f'Pulling image "{name}"')
+            working = True
+            self._events.normal(life.pod, "Pulling", f'Pulling image "{name}": {text}')
+
         try:
-            image = await self._images.prepare(
-                name, lambda text: self._events.normal(life.pod, "Pulling", f'Pulling image "{name}": {text}')
-            )
+            image = await self._images.prepare(name, progress)
             _check_command(life.container(container), image)
         except ImageError as error:
             failures = life.pull_failures[container] = life.pull_failures.get(container, 0) + 1
@@ -160,8 +165,10 @@ class Starter:
             took = self._clock.monotonic() - began
             if image.warning:
                 self._events.warning(life.pod, "ImageNotInCatalog", image.warning)
-            else:
+            elif working:
                 self._events.normal(life.pod, "Pulled", f'Successfully pulled image "{name}" in {took:.3f}s')
+            else:
+                self._events.normal(life.pod, "Pulled", f'Container image "{name}" already present on machine')
             if image.note:
                 self._events.normal(life.pod, "Substituted", f'Image "{name}": {image.note}')
             life.images[container] = image

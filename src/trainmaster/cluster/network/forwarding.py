@@ -14,6 +14,7 @@ from trainmaster.cluster.network.layout import DNS_PORT, WAY_OUT_PORT
 
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 SERVICE_NAME = "kubernetes.io/service-name"
+HEADLESS = "service.kubernetes.io/headless"
 LOOPBACK = "127.0.0.1"
 PROTOCOLS = ("TCP", "UDP")
 _AFFINITY_SECONDS = 10800
@@ -82,6 +83,23 @@ def plan(services: Iterable[Object], slices: Iterable[Object], pods: Iterable[Ob
         for door in _shared_ports(pod, node):
             shared[door] = Forward(((LOOPBACK, door.port),))
     return Plan(inside, outside, shared, askers)
+
+
+def has_door(service: Object) -> bool:
+    """Whether a change of this service can change a plan."""
+    return (service.get("spec") or {}).get("clusterIP") != "None"
+
+
+def is_behind_door(one: Object) -> bool:
+    """The same of a slice of endpoints."""
+    return HEADLESS not in labels_of(one)
+
+
+def opens_door(pod: Object) -> bool:
+    """The same of a pod."""
+    spec = pod.get("spec") or {}
+    ports = (port for container in spec.get("containers") or () for port in container.get("ports") or ())
+    return bool(spec.get("hostNetwork")) or any(port.get("hostPort") for port in ports)
 
 
 def _affinity(spec: Object) -> int:

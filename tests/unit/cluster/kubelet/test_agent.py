@@ -33,6 +33,16 @@ async def test_a_pod_from_its_start_to_its_end(node: Node) -> None:
     assert "Started container main" == await node.event("Started")
 
 
+@pytest.mark.parametrize(("expected", "image"), [
+    pytest.param('Successfully pulled image "busybox" in ', "busybox", id="made"),
+    pytest.param('Container image "here" already present on machine', "here", id="or there"),
+])
+async def test_an_image(node: Node, expected: str, image: str) -> None:
+    await node.pod("a", "exit 0", image=image)
+
+    assert (await node.event("Pulled")).startswith(expected)
+
+
 async def test_the_node_says_what_it_offers(node: Node) -> None:
     found = (await node.client.get(NODES, "here"))["status"]
 

@@ -16,7 +16,7 @@ from trainmaster.cluster.kubelet.life import Health, Life, health_of, standing
 from trainmaster.cluster.kubelet.observed import Attempt, ContainerSeen, Exit, Observed
 from trainmaster.cluster.kubelet.records import VERDICT, Failed, read
 from trainmaster.cluster.kubelet.settings import PodPlaces
-from trainmaster.runtime.recorder import Recorder
+from trainmaster.kube.client import Client
 from trainmaster.testing.builders import pod as built
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
@@ -27,8 +27,8 @@ NAMES = {"+": 0, "-": 1}
 class Told(Events):
     """Events as they are said."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__(recorder)
+    def __init__(self, client: Client, clock: VirtualClock) -> None:
+        super().__init__(client, clock)
         self.said: list[tuple[str, str]] = []
 
     def _put(self, _pod: Object, _kind: str, reason: str, message: str) -> None:
@@ -86,7 +86,7 @@ class World:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     clock = VirtualClock()
     async with embedded(clock) as cluster:
-        made = World(clock, Told(Recorder(cluster.client(), "kubelet", clock)), tmp_path)
+        made = World(clock, Told(cluster.client(), clock), tmp_path)
         yield made
         if made.life is not None:
             tasks = list(made.life.probes.values())

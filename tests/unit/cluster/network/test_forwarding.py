@@ -1,11 +1,12 @@
 """Where the addresses of services lead."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.network.forwarding import Door, Forward, plan
+from trainmaster.cluster.network.forwarding import Door, Forward, has_door, is_behind_door, opens_door, plan
 
 NODE = "10.88.0.1"
 READY, ENDING = {"ready": True}, {"ready": False, "serving": True, "terminating": True}
@@ -59,6 +60,24 @@ def behind(*backends: tuple[str, int], affinity: int = 0) -> Forward:
 ])
 def test_doors_inside(expected: dict[Door, Forward], thing: Object, slices: list[Object]) -> None:
     assert expected == plan([thing], slices, [], NODE).inside
+
+
+@pytest.mark.parametrize(("expected", "concerns", "thing"), [
+    pytest.param(True, has_door, service(), id="a service with an address"),
+    pytest.param(False, has_door, service(clusterIP="None"), id="but not that of a replica"),
+    pytest.param(True, is_behind_door, endpoint_slice(("10.88.0.2", READY)), id="what is behind an address"),
+    pytest.param(False, is_behind_door, {"metadata": {"labels": {"service.kubernetes.io/headless": ""}}},
+                 id="but not behind a mere name"),
+    pytest.param(True, opens_door, {"spec": {"containers": [{"ports": [{"containerPort": 1, "hostPort": 2}]}]}},
+                 id="a pod with a port of the machine"),
+    pytest.param(True, opens_door, {"spec": {"hostNetwork": True}}, id="or in its network"),
+    pytest.param(False, opens_door, {"spec": {"containers": [{"ports": [{"containerPort": 1}]}, {}]}},
+                 id="but not any other pod"),
+])
+def test_only_what_can_change_a_door_asks_for_a_plan(
+    expected: bool, concerns: Callable[[Object], bool], thing: Object
+) -> None:
+    assert expected is concerns(thing)
 
 
 def test_a_node_port_is_a_door_on_the_machine_and_on_the_node() -> None:
