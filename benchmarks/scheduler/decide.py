@@ -10,10 +10,9 @@ import argparse
 import heapq
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from html import escape
 from pathlib import Path
 from random import Random
 
@@ -23,10 +22,10 @@ from trainmaster.cluster.scheduler.decide import decide, slices
 from trainmaster.cluster.scheduler.dialects import VOLCANO
 from trainmaster.cluster.scheduler.settings import Settings
 from trainmaster.cluster.scheduler.snapshot import Snapshot, read_pod
+from trainmaster.testing import plots
 from trainmaster.testing.scheduling import gang, line, machine, members, single, snapshot
 
 HERE = Path(__file__).parent
-WIDTH, HEIGHT, LEFT, TOP = 760, 260, 50, 30      # of the plot
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -159,38 +158,7 @@ def train_load(jobs: int) -> Load:
     rows = (Row(f"{jobs} gangs of 2 to 16 on room for 30 %: partial gangs", str(partial), "0", partial == 0),
             Row("  makespan against the lower bound", f"{ratio:.2f}", "(reported)", not there.groups))
     title = f"{jobs} gangs of 2 to 16 on {room} devices"
-    return Load(rows, picture(title, [*curve, (now, 0)], most=room, unit="devices", bound=bound))
-
-
-def picture(title: str, curve: Sequence[tuple[float, int]], *, most: int, unit: str, bound: float) -> str:
-    """What was in use from each moment on, as SVG; dashed: all there is, and the earliest possible end.
-
-    A plotting library would be the larger part of this benchmark.
-    """
-    end = curve[-1][0]
-
-    def at(moment: float, amount: float) -> tuple[float, float]:
-        return LEFT + WIDTH * moment / end, TOP + HEIGHT * (1 - amount / most)
-
-    path = "M{:.1f} {:.1f}".format(*at(0, 0))
-    for moment, amount in curve:
-        x, y = at(moment, amount)
-        path += f"H{x:.1f}V{y:.1f}"
-    earliest, floor = at(bound, 0)
-    label = 'font-family="sans-serif" font-size="12"'
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 20} {TOP + HEIGHT + 40}">
-<rect width="100%" height="100%" fill="white"/>
-<text x="{LEFT}" y="18" {label} font-weight="bold">{escape(title)}</text>
-<path d="{path}V{floor:.1f}Z" fill="#9ec5e8" stroke="#1f5f99"/>
-<path d="M{LEFT} {TOP}h{WIDTH}M{earliest:.1f} {TOP}V{floor:.1f}" stroke="#b03030" stroke-dasharray="5 4"/>
-<path d="M{LEFT} {TOP}V{floor:.1f}h{WIDTH}" fill="none" stroke="black"/>
-<text x="{LEFT - 6}" y="{TOP + 4}" {label} text-anchor="end">{most}</text>
-<text x="{LEFT - 6}" y="{floor:.0f}" {label} text-anchor="end">0</text>
-<text x="{LEFT}" y="{floor + 28:.0f}" {label}>{escape(unit)} in use over time</text>
-<text x="{earliest:.0f}" y="{floor + 14:.0f}" {label} text-anchor="end">lower bound {bound:.0f} s</text>
-<text x="{LEFT + WIDTH}" y="{floor + 28:.0f}" {label} text-anchor="end">end {end:.0f} s</text>
-</svg>
-"""
+    return Load(rows, plots.used(title, [*curve, (now, 0)], most=room, unit="devices", bound=bound))
 
 
 def _end(there: Snapshot, name: str, size: int) -> None:

@@ -28,12 +28,10 @@ async def run(access: Access, names: tuple[str, ...], settings: Settings) -> Non
     try:
         served = await _served(client, names)
         log.info("scheduler runs", dialects=",".join(dialect.name for dialect in served))
-        working = asyncio.ensure_future(loop.run(client, RealClock(), settings, served, singles=False))
+        stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, working.cancel)
-        await asyncio.gather(working, return_exceptions=False)
-    except asyncio.CancelledError:
-        return
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await loop.run(client, RealClock(), settings, served, singles=False, stop=stop)
     finally:
         await client.close()
 

@@ -9,6 +9,7 @@ takes what is in it along, as it would have taken the next line of a program tha
 """
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -42,10 +43,15 @@ class _Letter:
 
 
 class Outbox:
-    """Takes Events and writes them in the background, for as long as `run` runs."""
+    """Takes Events and writes them in the background, for as long as `run` runs.
 
-    def __init__(self, clock: Clock, *, at_once: int = AT_ONCE, room: int = ROOM, lull: float = 0.0) -> None:
+    Through a `gate` that the work uses as well, they line up behind what it has to do, and have all of it afterwards.
+    """
+
+    def __init__(self, clock: Clock, *, at_once: int = AT_ONCE, room: int = ROOM, lull: float = 0.0,
+                 gate: asyncio.Semaphore | None = None) -> None:
         self._clock = clock
+        self._gate: AbstractAsyncContextManager[None] = gate or nullcontext()
         self._at_once = at_once
         self._lull = lull
         self._latest = 0.0           # when something was last put in
@@ -109,9 +115,10 @@ class Outbox:
         delay = FIRST_DELAY
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                await letter.recorder.tell(
-                    letter.about, letter.type, letter.reason, letter.message, letter.moment, again=attempt > 1
-                )
+                async with self._gate:
+                    await letter.recorder.tell(
+                        letter.about, letter.type, letter.reason, letter.message, letter.moment, again=attempt > 1
+                    )
             except KubeError as error:
                 if not is_transient(error) or attempt == ATTEMPTS:
                     self.lost += 1

@@ -23,14 +23,19 @@ from trainmaster.cluster.scheduler.victims import push_out
 FOREVER = float("inf")
 
 
-def enqueue(floor: Floor) -> None:
+def enqueue(floor: Floor) -> Iterator[None]:
     """Which groups that are still pending may have their pods made: phase Inqueue. Volcano's way alone."""
-    there = [gang for gang in floor.gangs if _pending(gang) and dialects.by_name(gang.group.key.dialect).enqueues]
+    there = []
+    for number, gang in enumerate(floor.gangs):
+        if _pending(gang) and dialects.by_name(gang.group.key.dialect).enqueues:
+            there.append((_order(floor, gang), number, gang))
+            yield
     if not there:
         return
     used = total(minus(node.offers, node.idle) for node in floor.trial.snapshot.nodes.values())
     promised = total(account.inqueue for account in floor.accounts.values())
-    for gang in sorted(there, key=lambda gang: _order(floor, gang)):
+    for _, _, gang in sorted(there):
+        yield
         account = floor.account(gang)
         wanted = gang.group.wanted or {}
         if account is None or not account.open or not account.leaf:
@@ -79,6 +84,7 @@ def allocate(floor: Floor) -> Iterator[None]:
             account = floor.account(gang)
             assert account is not None
             lines.setdefault(account, []).append((_order(floor, gang), number, gang))
+        yield
     for line in lines.values():
         heapq.heapify(line)
     positions = {gang: place + 1 for line in lines.values() for place, (_, _, gang) in enumerate(sorted(line))}

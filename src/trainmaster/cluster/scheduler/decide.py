@@ -48,9 +48,8 @@ def slices(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> 
     clock = now.timestamp()
     trial = Trial(snapshot, [claim for claim in snapshot.claims if claim.until > clock])
     floor = Floor(trial, settings, now)
-    yield
-    enqueue(floor)
-    yield
+    yield from floor.gather()
+    yield from enqueue(floor)
     bindings: list[Binding] = []
     waiting: list[Waiting] = []
     evictions: list[Eviction] = []

@@ -3,6 +3,7 @@
 What `allocate` and `victims` share.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from trainmaster.cluster.scheduler import dialects, queues
@@ -11,7 +12,7 @@ from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, Gang
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Reason
 from trainmaster.cluster.scheduler.settings import Eviction, Settings
-from trainmaster.cluster.scheduler.snapshot import Group, Pod, Queue, Snapshot, State
+from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Pod, Queue, Snapshot, State
 from trainmaster.cluster.scheduler.trial import Trial
 
 
@@ -24,18 +25,31 @@ class Floor:
         self.now = now
         self.evictions: list[Eviction] = []
         self.why: dict[Gang, Reason] = {}
-        snapshot = trial.snapshot
-        self.cluster = total(node.offers for node in snapshot.nodes.values())
-        self.gangs = [_gang(snapshot, group) for group in snapshot.groups.values()]
-        self.by_key = {gang.group.key: gang for gang in self.gangs}
+        self.cluster = total(node.offers for node in trial.snapshot.nodes.values())
+        self.gangs: list[Gang] = []
+        self.by_key: dict[GroupKey, Gang] = {}
         self.accounts: dict[tuple[str, str], Account] = {}
+
+    def gather(self) -> Iterator[None]:
+        """Take in all groups and queues, stopping after each: with thousands of pods this takes a while."""
+        snapshot = self.trial.snapshot
         for (dialect, name), queue in snapshot.queues.items():
             self.accounts[dialect, name] = Account(queue)
-        for gang in self.gangs:
-            if not dialects.by_name(gang.group.key.dialect).queued:
-                key = (gang.group.key.dialect, gang.group.queue)
-                self.accounts.setdefault(key, Account(Queue(gang.group.queue)))
-        self._settle_accounts()
+        for group in snapshot.groups.values():
+            gang = _gang(snapshot, group)
+            self.gangs.append(gang)
+            self.by_key[group.key] = gang
+            if not dialects.by_name(group.key.dialect).queued:
+                self.accounts.setdefault((group.key.dialect, group.queue), Account(Queue(group.queue)))
+            if (account := self.account(gang)) is not None:
+                _enter(gang, account)
+            yield
+        by_dialect: dict[str, list[Account]] = {}
+        for (dialect, _name), account in self.accounts.items():
+            by_dialect.setdefault(dialect, []).append(account)
+        for dialect, accounts in by_dialect.items():
+            queues.settle(accounts, self.cluster, quotas=dialects.by_name(dialect) is dialects.T9K)
+            yield
 
     def account(self, gang: Gang) -> Account | None:
         return self.accounts.get((gang.group.key.dialect, gang.group.queue))
@@ -45,25 +59,18 @@ class Floor:
         gang = self.by_key.get(pod.group) if pod.group is not None else None
         return self.account(gang) if gang is not None else None
 
-    def _settle_accounts(self) -> None:
-        for gang in self.gangs:
-            account = self.account(gang)
-            if account is None:
-                continue
-            for pod in gang.pods:
-                if pod.state in ALLOCATED or (pod.state is State.PENDING and not pod.gated):
-                    add(account.request, pod.requests)
-                if pod.state in ALLOCATED:
-                    add(account.allocated, pod.requests)
-            if gang.group.phase == INQUEUE and gang.group.wanted:
-                gated = total(pod.requests for pod in gang.pods if pod.gated)      # they need no room yet
-                rest = minus(minus(gang.group.wanted, gang.allocated), gated)
-                account.inqueue = plus(account.inqueue, {name: max(left, 0) for name, left in rest.items()})
-        by_dialect: dict[str, list[Account]] = {}
-        for (dialect, _name), account in self.accounts.items():
-            by_dialect.setdefault(dialect, []).append(account)
-        for dialect, accounts in by_dialect.items():
-            queues.settle(accounts, self.cluster, quotas=dialects.by_name(dialect) is dialects.T9K)
+
+def _enter(gang: Gang, account: Account) -> None:
+    """What a gang holds and wants, in the books of its queue."""
+    for pod in gang.pods:
+        if pod.state in ALLOCATED or (pod.state is State.PENDING and not pod.gated):
+            add(account.request, pod.requests)
+        if pod.state in ALLOCATED:
+            add(account.allocated, pod.requests)
+    if gang.group.phase == INQUEUE and gang.group.wanted:
+        gated = total(pod.requests for pod in gang.pods if pod.gated)      # they need no room yet
+        rest = minus(minus(gang.group.wanted, gang.allocated), gated)
+        account.inqueue = plus(account.inqueue, {name: max(left, 0) for name, left in rest.items()})
 
 
 def _gang(snapshot: Snapshot, group: Group) -> Gang:

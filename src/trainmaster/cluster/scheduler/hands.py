@@ -1,20 +1,20 @@
 """What a decision asks for, done: bindings, evictions, words on pods, groups and queues. Each can be repeated.
 
 Everything is told once, and again only when it changes: a cluster with a thousand waiting pods must not write a
-thousand events a second.
+thousand events a second. Events go through an outbox: a pod that has a place must not wait for the words about another.
 """
 
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, Resource, controller_of, metadata, name_of, timestamp, uid_of
 from trainmaster.cluster.scheduler import dialects, writing
-from trainmaster.cluster.scheduler.amounts import plus
+from trainmaster.cluster.scheduler.amounts import add
 from trainmaster.cluster.scheduler.decide import DEFAULT
 from trainmaster.cluster.scheduler.dialects import VOLCANO, Dialect
 from trainmaster.cluster.scheduler.gangs import ALLOCATED
@@ -24,6 +24,7 @@ from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
+from trainmaster.runtime.outbox import Outbox
 from trainmaster.runtime.recorder import Recorder
 
 log = logger("scheduler")
@@ -47,7 +48,10 @@ class Hands:
         self._served = served
         self._mirror = mirror
         self._changed = changed                           # asks for another decision
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._gate = asyncio.Semaphore(AT_ONCE)           # first come, first served
+        self.outbox = Outbox(clock, at_once=AT_ONCE, gate=self._gate)
+        self._doing: set[asyncio.Task[None]] = set()
+        self._writing: dict[str, bool] = {}               # UID of what is being written -> it has changed again
         self._told: dict[str, tuple[str, str]] = {}       # pod UID -> why it waits, as last said
         self._told_groups: dict[str, frozenset[Told]] = {}
         self._evicted: set[str] = set()
@@ -55,25 +59,64 @@ class Hands:
         self._recorders = {name: Recorder(client, name, clock)
                            for name in (DEFAULT, *(dialect.scheduler for dialect in served))}
 
-    async def do(self, decision: Decision) -> None:
+    def begin(self, decision: Decision, group: asyncio.TaskGroup) -> Generator[None, None, None]:
+        """Begin with all of it, piece by piece: bindings first, then who is sent away, words last."""
+        for work in self._work(decision):
+            if work is not None:
+                task = group.create_task(work)
+                self._doing.add(task)
+                task.add_done_callback(self._doing.discard)
+            yield
+
+    def _work(self, decision: Decision) -> Iterator[Coroutine[Any, Any, None] | None]:
         self._forget()
-        async with asyncio.TaskGroup() as group:
-            for binding in decision.bindings:
-                group.create_task(self._bind(binding))
-            for eviction in decision.evictions:
-                if eviction.uid not in self._evicted:
-                    group.create_task(self._evict(eviction))
-            for waiting in decision.waiting:
-                if self._told.get(waiting.uid) != (waiting.reason, waiting.message):
-                    group.create_task(self._tell(waiting))
-            name = str(uuid.uuid4())
-            for verdict in decision.verdicts:
-                if (work := self._say(verdict, name)) is not None:
-                    group.create_task(work)
-            for raw, resource, patch in self._queues(decision.verdicts):
-                group.create_task(self._write(resource, raw, patch, "status"))
-            for pod in self._alone():
-                group.create_task(self._give_group(pod))
+        for binding in decision.bindings:
+            self._mirror.assume(binding.uid, binding.node)
+            yield self._bind(binding)
+        for eviction in decision.evictions:
+            if eviction.uid not in self._evicted:
+                self._evicted.add(eviction.uid)
+                yield self._evict(eviction)
+        for waiting in decision.waiting:
+            if self._told.get(waiting.uid) != (waiting.reason, waiting.message):
+                self._told[waiting.uid] = (waiting.reason, waiting.message)
+                yield self._tell(waiting)
+        name = str(uuid.uuid4())
+        for verdict in decision.verdicts:
+            yield from self._say(verdict, name)
+            yield None
+        yield from self._queues(decision.verdicts)
+        for pod in self._alone():
+            if self._free(uid_of(pod)):
+                yield self._alone_with(uid_of(pod), self._give_group(pod))
+
+    async def idle(self) -> None:
+        """Return when nothing is being done; Events may still be on their way."""
+        while self._doing:
+            await asyncio.wait(self._doing)
+
+    async def empty(self) -> None:
+        """Return when everything is done and told."""
+        await self.idle()
+        await self.outbox.emptied()
+
+    def _free(self, uid: str) -> bool:
+        """Whether nothing is being written about it. What a write in hand will change is not known yet: it is looked at
+        again afterwards."""
+        if uid in self._writing:
+            self._writing[uid] = True
+        return uid not in self._writing
+
+    def _alone_with(self, uid: str, work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+        async def written() -> None:
+            try:
+                await work
+            finally:
+                if self._writing.pop(uid, False):
+                    self._changed()
+
+        self._writing[uid] = False
+        return written()
 
     def _again_later(self) -> None:
         """Decide again in a moment. Nobody waits for it: what one object is refused must not slow the others down."""
@@ -101,25 +144,23 @@ class Hands:
             "metadata": {"name": key.name, "namespace": key.namespace, "uid": binding.uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": binding.node},
         }
-        self._mirror.assume(binding.uid, binding.node)
         try:
             async with self._gate:
                 await self._client.create(PODS, body, namespace=key.namespace, name=key.name, subresource="binding")
         except (NotFound, Conflict):
-            self._mirror.assume(binding.uid, "")      # gone or bound by another hand: the watch tells
+            self._mirror.mistaken(binding.uid)      # gone or bound by another hand: the watch tells
             return
         except KubeError as problem:
-            self._mirror.assume(binding.uid, "")
+            self._mirror.mistaken(binding.uid)
             log.warning("could not bind", pod=key, node=binding.node, problem=problem)
             self._again_later()
             return
         log.info("bound", pod=key, node=binding.node)
         if (pod := self._mirror.pods.copy.get(key.namespace, key.name)) is not None:
-            await self._recorder(pod).event(pod, "Normal", "Scheduled",
-                                            f"Successfully assigned {key} to {binding.node}")
+            await self.outbox.put(self._recorder(pod), pod, "Normal", "Scheduled",
+                                  f"Successfully assigned {key} to {binding.node}")
 
     async def _evict(self, eviction: Eviction) -> None:
-        self._evicted.add(eviction.uid)
         key = eviction.pod
         pod = self._mirror.pods.copy.get(key.namespace, key.name)
         if pod is None or uid_of(pod) != eviction.uid:
@@ -138,14 +179,13 @@ class Hands:
             self._evicted.discard(eviction.uid)
             self._again_later()
             return
-        await recorder.event(pod, "Warning", "Evict", text)
+        await self.outbox.put(recorder, pod, "Warning", "Evict", text)
         group = self._mirror.snapshot.groups.get(eviction.group) if eviction.group is not None else None
         if group is not None:
-            await recorder.event(group.raw, "Normal", "Evict", eviction.why)
+            await self.outbox.put(recorder, group.raw, "Normal", "Evict", eviction.why)
 
     async def _tell(self, waiting: Waiting) -> None:
         """Once per change of the reason: the condition on the pod, then the event."""
-        self._told[waiting.uid] = (waiting.reason, waiting.message)
         pod = self._mirror.pods.copy.get(waiting.pod.namespace, waiting.pod.name)
         if pod is None or uid_of(pod) != waiting.uid:
             return
@@ -158,7 +198,7 @@ class Hands:
             self._told.pop(waiting.uid, None)
             self._again_later()
             return
-        await self._recorder(pod).event(pod, "Warning", "FailedScheduling", waiting.message)
+        await self.outbox.put(self._recorder(pod), pod, "Warning", "FailedScheduling", waiting.message)
 
     async def _condition(self, pod: Object, type_: str, status: str, reason: str, message: str) -> None:
         condition = {
@@ -170,28 +210,31 @@ class Hands:
         body = {"metadata": {"uid": meta["uid"]}, "status": {"conditions": [*others, condition]}}
         await self._client.patch(PODS, meta["name"], meta["namespace"], body, subresource="status")
 
-    def _say(self, verdict: Verdict, decision: str) -> Coroutine[Any, Any, None] | None:
+    def _say(self, verdict: Verdict, decision: str) -> Iterator[Coroutine[Any, Any, None]]:
+        uid = verdict.group.uid
         dialect = dialects.by_name(verdict.group.key.dialect)
+        fresh = [each for each in verdict.events if each not in self._told_groups.get(uid, ())]
+        self._told_groups[uid] = frozenset(verdict.events)
+        if fresh:
+            yield self._announce(verdict.group.raw, self._recorders[dialect.scheduler], fresh)
         status = writing.status_patch(verdict, dialect, self._clock.now(), decision)
         why = writing.why_patch(verdict)
-        fresh = [each for each in verdict.events if each not in self._told_groups.get(verdict.group.uid, ())]
-        self._told_groups[verdict.group.uid] = frozenset(verdict.events)
-        if status is None and why is None and not fresh:
-            return None
-        return self._write_group(verdict, dialect, status, why, fresh)
+        if (status is not None or why is not None) and self._free(uid):
+            yield self._alone_with(uid, self._write_group(verdict, dialect, status, why))
 
-    async def _write_group(self, verdict: Verdict, dialect: Dialect, status: Object | None, why: Object | None,
-                           fresh: list[Told]) -> None:
+    async def _announce(self, raw: Object, recorder: Recorder, events: Iterable[Told]) -> None:
+        for event in events:
+            await self.outbox.put(recorder, raw, event.type, event.reason, event.message)
+
+    async def _write_group(self, verdict: Verdict, dialect: Dialect, status: Object | None, why: Object | None) -> None:
         raw = verdict.group.raw
         if dialect.status_part:
             if status is not None:
                 await self._write(dialect.groups, raw, status, "status")
             if why is not None:
                 await self._write(dialect.groups, raw, why)
-        elif status is not None or why is not None:
+        else:
             await self._write(dialect.groups, raw, {**(status or {}), **(why or {})})
-        for event in fresh:
-            await self._recorders[dialect.scheduler].event(raw, event.type, event.reason, event.message)
 
     async def _write(self, resource: Resource, raw: Object, patch: Object, part: str = "") -> None:
         meta = metadata(raw)
@@ -205,8 +248,8 @@ class Hands:
             log.warning("could not write", kind=resource.kind, name=meta["name"], problem=problem)
             self._again_later()
 
-    def _queues(self, verdicts: Iterable[Verdict]) -> list[tuple[Object, Resource, Object]]:
-        """The queues whose status says something else now."""
+    def _queues(self, verdicts: Iterable[Verdict]) -> Iterator[Coroutine[Any, Any, None] | None]:
+        """Write to the queues whose status says something else now."""
         held: dict[tuple[str, str], dict[str, int]] = {}
         counts: dict[tuple[str, str], Counter[str]] = {}
         for verdict in verdicts:
@@ -214,15 +257,16 @@ class Hands:
             counts.setdefault(key, Counter())[verdict.phase.lower()] += 1
             for pod in self._mirror.snapshot.pods_of(verdict.group.key):
                 if pod.state in ALLOCATED:
-                    held[key] = plus(held.get(key, {}), pod.requests)
-        found = []
+                    add(held.setdefault(key, {}), pod.requests)
+            yield None
         for (dialect, name), queue in self._mirror.snapshot.queues.items():
             resource = dialects.by_name(dialect).queues
-            patch = writing.queue_status(queue.raw or {}, held.get((dialect, name), {}),
+            if queue.raw is None or resource is None or dialect != VOLCANO.name:
+                continue
+            patch = writing.queue_status(queue.raw, held.get((dialect, name), {}),
                                          counts.get((dialect, name), Counter()))
-            if patch is not None and resource is not None and dialect == VOLCANO.name:
-                found.append((queue.raw or {}, resource, patch))
-        return found
+            if patch is not None and self._free(uid_of(queue.raw)):
+                yield self._alone_with(uid_of(queue.raw), self._write(resource, queue.raw, patch, "status"))
 
     def _alone(self) -> list[Object]:
         """Pods of a group-wise scheduler that name no group: each owner's get one."""

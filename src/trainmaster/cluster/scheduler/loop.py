@@ -1,13 +1,15 @@
 """The loop around `decide`: woken by any change, it decides, does, and says why. Nothing is polled.
 
-A decision is made in slices; between two of them others run, and what the watches tell meanwhile is taken in later.
+Everything is done in slices: taking in what the watches told, deciding, beginning to act. Between two of them others
+run, and what the watches tell meanwhile is taken in later.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 from trainmaster.api.meta import moment
 from trainmaster.cluster.scheduler.decide import slices
@@ -15,23 +17,57 @@ from trainmaster.cluster.scheduler.dialects import DIALECTS, Dialect
 from trainmaster.cluster.scheduler.gangs import INQUEUE
 from trainmaster.cluster.scheduler.hands import Hands
 from trainmaster.cluster.scheduler.mirror import Mirror
-from trainmaster.cluster.scheduler.settings import DEFAULTS, Decision, Settings
+from trainmaster.cluster.scheduler.settings import DEFAULTS, Settings
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 
+T = TypeVar("T")
 SLICE = 0.005         # seconds of deciding after which others get their turn
+LATEST = 1.0          # seconds after which the next decision is made even though much of the last is still to be done
+GRACE = 10.0          # seconds for what is in hand, after being told to stop
+
+
+async def in_turns(work: Generator[None, None, T]) -> T:
+    """Work that comes in small pieces, done without holding up the others of this event loop."""
+    began = time.perf_counter()
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        if time.perf_counter() - began > SLICE:
+            await asyncio.sleep(0)
+            began = time.perf_counter()
+
+
+async def either(*waits: Coroutine[Any, Any, object]) -> None:
+    """Until the first of these is done; the others are dropped."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, served: Iterable[Dialect] = DIALECTS,
-              ready: Callable[[], None] = lambda: None, *, singles: bool = True) -> None:
-    """Schedule until cancelled. `served` are the dialects whose kinds the cluster has; without `singles` pods of the
-    default scheduler are somebody else's."""
+              ready: Callable[[], None] = lambda: None, *, singles: bool = True,
+              stop: asyncio.Event | None = None) -> None:
+    """Schedule until told to `stop`, which leaves nothing half told, or until cancelled. `served` are the dialects
+    whose kinds the cluster has; without `singles` pods of the default scheduler are somebody else's."""
     scheduler = Scheduler(client, clock, replace(settings, singles=singles), tuple(served))
     async with asyncio.TaskGroup() as group:
-        for informer in (*scheduler.mirror.informers, *scheduler.mirror.storage):
-            group.create_task(informer.run())
-        group.create_task(scheduler.mirror.learn_storage())
-        group.create_task(scheduler.work(ready))
+        helping = [group.create_task(informer.run())
+                   for informer in (*scheduler.mirror.informers, *scheduler.mirror.storage)]
+        helping += [group.create_task(scheduler.hands.outbox.run()),
+                    group.create_task(scheduler.mirror.learn_storage())]
+        working = group.create_task(scheduler.work(ready, group))
+        await (stop or asyncio.Event()).wait()
+        working.cancel()
+        await either(scheduler.hands.empty(), clock.sleep(GRACE))
+        for task in helping:
+            task.cancel()
 
 
 class Scheduler:
@@ -42,18 +78,22 @@ class Scheduler:
         self._settings = settings
         self._changed = asyncio.Event()
         self.mirror = Mirror(client, clock, served, settings.comeback, self._changed.set)
-        self._hands = Hands(client, clock, served, self.mirror, self._changed.set)
+        self.hands = Hands(client, clock, served, self.mirror, self._changed.set)
 
-    async def work(self, ready: Callable[[], None]) -> None:
-        await self._hands.first_queues()
+    async def work(self, ready: Callable[[], None], group: asyncio.TaskGroup) -> None:
+        await self.hands.first_queues()
         for informer in self.mirror.informers:
             await informer.synced()
         ready()
         while True:
             await self._woken()
             self._changed.clear()
-            self.mirror.fold(self._clock.now())
-            await self._hands.do(await self._decide())
+            await in_turns(self.mirror.fold(self._clock.now()))
+            decision = await in_turns(slices(self.mirror.snapshot, self._clock.now(), self._settings))
+            await in_turns(self.hands.begin(decision, group))
+            # What is being done counts as done already. Waiting for it makes one decision of many changes; waiting
+            # long would keep those waiting who came meanwhile.
+            await either(self.hands.idle(), self._clock.sleep(LATEST))
 
     async def _woken(self) -> None:
         """Until something changes, or a moment comes at which the same state means something else."""
@@ -61,13 +101,7 @@ class Scheduler:
         if next_moment is None:
             await self._changed.wait()
             return
-        waits = (asyncio.ensure_future(self._changed.wait()),
-                 asyncio.ensure_future(self._clock.sleep_until(next_moment)))
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waits:
-                each.cancel()
+        await either(self._changed.wait(), self._clock.sleep_until(next_moment))
 
     def _next_moment(self) -> datetime | None:
         """When a claim ends, or when a group has waited long enough to have room kept for it."""
@@ -77,16 +111,3 @@ class Scheduler:
             moments += [moment(group.created) + timedelta(seconds=self._settings.patience)
                         for group in snapshot.groups.values() if group.phase == INQUEUE and group.created]
         return min((each for each in moments if each > now), default=None)
-
-    async def _decide(self) -> Decision:
-        deciding = slices(self.mirror.snapshot, self._clock.now(), self._settings)
-        began = time.perf_counter()
-        while True:
-            try:
-                next(deciding)
-            except StopIteration as done:
-                decision: Decision = done.value
-                return decision
-            if time.perf_counter() - began > SLICE:
-                await asyncio.sleep(0)
-                began = time.perf_counter()

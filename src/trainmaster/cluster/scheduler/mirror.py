@@ -3,7 +3,7 @@
 Changes are queued as they come and folded in between two decisions, never during one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -14,7 +14,7 @@ from trainmaster.api.meta import Object, Resource, key_of, labels_of, name_of, u
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.dialects import Dialect
 from trainmaster.cluster.scheduler.gangs import ALLOCATED, RUNNING
-from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Pod, Snapshot, State, read_budget, read_pod
+from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Pod, Snapshot, State, on_node, read_budget, read_pod
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
@@ -51,24 +51,30 @@ class Mirror:
             if dialect.queues is not None:
                 self._follow(dialect.queues, partial(self._queue, dialect))
 
-    def fold(self, now: datetime) -> None:
-        """Take in what the watches told since the last time."""
+    def fold(self, now: datetime) -> Generator[None, None, None]:
+        """Take in what the watches told since the last time, piece by piece."""
         news, self._news = self._news, []
         for change in news:
             change()
+            yield
         moment = now.timestamp()
         self.snapshot.claims = [claim for claim in self.snapshot.claims
                                 if claim.until > moment and claim.group in self.snapshot.groups]
 
     def assume(self, uid: str, node: str) -> None:
-        """Count a pod as bound, or (no node) no longer, until the watch says how it is."""
-        if node:
-            self._bound[uid] = node
-        else:
-            self._bound.pop(uid, None)
+        """Count a pod as bound until the watch says how it is. Not while a decision is made."""
+        self._bound[uid] = node
         pod = self.snapshot.pods.get(uid)
         if pod is not None:
-            self.snapshot.put_pod(read_pod(pod.raw, pod.group, node))
+            self.snapshot.put_pod(on_node(pod, node))
+
+    def mistaken(self, uid: str) -> None:
+        """It was not bound: from the next decision on it counts as what the watch has shown."""
+        self._news.append(partial(self._not_bound, uid))
+
+    def _not_bound(self, uid: str) -> None:
+        if self._bound.pop(uid, None) is not None and (pod := self.snapshot.pods.get(uid)) is not None:
+            self.snapshot.put_pod(read_pod(pod.raw, pod.group))
 
     async def learn_storage(self) -> None:
         """Claims count from the moment that all of them are known."""

@@ -5,7 +5,7 @@ at the nodes, never at all pods; what it tries out goes into a `Trial`, so the s
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from trainmaster.api.meta import Key, Object, being_deleted, key_of, labels_of, metadata, name_of, namespace_of, uid_of
@@ -278,6 +278,11 @@ def read_pod(raw: Object, group: GroupKey | None, node: str = "") -> Pod:
         preempts=spec.get("preemptionPolicy") != "Never", preemptable=annotations.get(PREEMPTABLE) != "false",
         batch=group is not None or spec.get("restartPolicy", "Always") != "Always", raw=raw,
     )
+
+
+def on_node(pod: Pod, node: str) -> Pod:
+    """The same pod, bound."""
+    return replace(pod, node=node, state=_state(pod.raw, node))
 
 
 def _state(raw: Object, node: str) -> State:

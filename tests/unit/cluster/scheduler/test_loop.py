@@ -11,25 +11,33 @@ from trainmaster.api.core import DEFINITIONS, EVENTS, NODES, PODS
 from trainmaster.api.groups import WHY
 from trainmaster.api.meta import Object, Resource
 from trainmaster.cluster.scheduler import loop
+from trainmaster.cluster.scheduler.hands import AT_ONCE
+from trainmaster.cluster.scheduler.loop import LATEST
 from trainmaster.kube.client import Client
+from trainmaster.kube.transport import Request
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import Cluster, embedded
-from trainmaster.testing.faults import Plan, nothing
+from trainmaster.testing.faults import Delay, Plan, nothing, on
 
 
 @asynccontextmanager
 async def scheduling(plan: Plan = nothing) -> AsyncIterator[tuple[VirtualClock, Cluster, Client]]:
     clock = VirtualClock()
-    async with embedded(clock) as cluster:
-        client = cluster.client()
-        for definition in groups.definitions():
-            await client.create(DEFINITIONS, definition)
-        running = asyncio.create_task(loop.run(cluster.client("scheduler", plan), clock))
-        try:
-            yield clock, cluster, cluster.client()
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+    async with embedded(clock) as cluster, running_loop(cluster, clock, plan):
+        yield clock, cluster, cluster.client()
+
+
+@asynccontextmanager
+async def running_loop(cluster: Cluster, clock: VirtualClock, plan: Plan,
+                       stop: asyncio.Event | None = None) -> AsyncIterator[asyncio.Task[None]]:
+    for definition in groups.definitions():
+        await cluster.client().create(DEFINITIONS, definition)
+    running = asyncio.create_task(loop.run(cluster.client("scheduler", plan), clock, stop=stop))
+    try:
+        yield running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 def pod(name: str, cpu: str = "1") -> Object:
@@ -239,3 +247,51 @@ async def test_a_pod_that_asks_for_an_impossible_group_gets_one_of_its_own(membe
         await clock.settle()
 
         assert {"x": "a"} == await nodes_of_pods(client)
+
+
+async def test_all_bindings_go_out_before_the_words_about_them() -> None:
+    asked: list[str] = []
+
+    def watching(request: Request, _: int) -> None:
+        if request.method == "POST" and request.path.endswith(("/binding", "/events")):
+            asked.append(request.path.rpartition("/")[2])
+
+    clock = VirtualClock()
+    async with embedded(clock) as cluster:
+        client = cluster.client()
+        await add_node(client, cpu="100")
+        await client.patch(NODES, "a", "", {"status": {"allocatable": {"pods": "100"}}}, subresource="status")
+        for number in range(3 * AT_ONCE):
+            await client.create(PODS, pod(f"p{number}"))
+        async with running_loop(cluster, clock, watching):
+            await clock.settle()
+
+    assert ["binding"] * 3 * AT_ONCE + ["events"] * 3 * AT_ONCE == asked
+
+
+async def test_who_comes_while_others_are_being_bound_does_not_wait_for_them() -> None:
+    async with scheduling(on("POST", "slow/binding", Delay(3600))) as (clock, _, client):
+        await add_node(client)
+        await client.create(PODS, pod("slow"))
+        await clock.settle()
+        await client.create(PODS, pod("late"))
+        await clock.advance(LATEST)
+        await clock.settle()
+
+        assert {"slow": "", "late": "a"} == await nodes_of_pods(client)
+
+
+async def test_told_to_stop_it_ends_what_it_began_and_says_it() -> None:
+    clock, stop = VirtualClock(), asyncio.Event()
+    async with embedded(clock) as cluster:
+        client = cluster.client()
+        async with running_loop(cluster, clock, on("POST", "/binding", Delay(5)), stop) as running:
+            await add_node(client)
+            await client.create(PODS, pod("x"))
+            await clock.settle()
+            stop.set()
+            await clock.advance(5)
+            await running
+
+        assert {"x": "a"} == await nodes_of_pods(client)
+        assert ["Scheduled"] == [event["reason"] for event in (await client.list(EVENTS, "default")).items]

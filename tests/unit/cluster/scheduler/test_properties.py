@@ -175,7 +175,8 @@ def _before(world: World) -> Iterator[tuple[str, dict[str, str]]]:
     """For each gang that found no place, which pods had got one when it was tried. Those that came later took what was
     left, perhaps room that the gang counts as its own."""
     floor = Floor(Trial(world.snapshot()), world.settings, NOW)
-    enqueue(floor)
+    for _ in (*floor.gather(), *enqueue(floor)):
+        pass
     known: set[Gang] = set()
     for _ in allocate(floor):
         placed = {step.pod.key.name: step.node for step in floor.trial.steps}
