@@ -1,11 +1,13 @@
 """HTTP of pods, services and nodes through the API server: `…/proxy/PATH`, WebSockets included.
 
 The server finds the address and has the node open a connection to it; then it sends the request on, without the
-client's credentials, and gives back the answer byte for byte. Each request has a connection of its own, which the
-answer closes: reusing them would save a millisecond and cost the bookkeeping of who may speak on which.
+client's credentials, and gives back the answer byte for byte, but for the links of pages (`rewriting`). Each has
+a connection of its own, which the answer closes: reusing them would save a millisecond and cost the bookkeeping of who
+may speak on which.
 """
 
 import asyncio
+import contextlib
 import random
 import ssl
 from collections.abc import Mapping
@@ -15,18 +17,20 @@ from urllib.parse import quote, urlencode
 from aiohttp import web
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import failures
+from trainmaster.cluster.apiserver import failures, rewriting
 from trainmaster.cluster.apiserver.connecting import Reach, answer_of, complaint
 from trainmaster.cluster.apiserver.routing import Place
 from trainmaster.kube.transport import Request
-from trainmaster.runtime.takeover import pump, taken
+from trainmaster.runtime.takeover import PIECE, pump, taken
 
 _PATIENCE = 30.0
+_LARGEST_PAGE = 4 << 20      # bytes; the links of a larger one stay as they are
 # Between the client and us, or ours to say.
 _NOT_PASSED_ON = frozenset({
     "authorization", "connection", "content-length", "cookie", "expect", "host", "keep-alive", "proxy-authorization",
     "te", "trailer", "transfer-encoding", "upgrade",
 })
+_OF_THE_BODY = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
 # What of a node's own API may be looked at. The rest of it changes things, or has a way in of its own.
 _OF_NODES = ("/healthz", "/pods", "/containerLogs/", "/containerFiles/", "/formerPods/", "/metrics", "/stats/")
 
@@ -149,7 +153,11 @@ async def relayed(incoming: web.BaseRequest, found: Proxied) -> web.StreamRespon
                                    "one that is no HTTP") from error
         theirs, ours = taken(incoming)
         upgraded = head.split(b" ", 2)[1:2] == [b"101"]
-        ours.write(_answer(head, found.prefix, closes=not upgraded))
+        if not upgraded and _is_page(head):
+            head, page = await _rewritten(head, reader, found)
+            ours.write(_answer(head, found, closes=True) + page)
+        else:
+            ours.write(_answer(head, found, closes=not upgraded))
         inward = asyncio.create_task(pump(theirs, writer)) if upgraded else None
         try:
             await pump(reader, ours)
@@ -197,7 +205,33 @@ def _request(incoming: web.BaseRequest, found: Proxied) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + found.body
 
 
-def _answer(head: bytes, prefix: str, *, closes: bool) -> bytes:
+def _is_page(head: bytes) -> bool:
+    return _field(head, b"content-type").lower().startswith(b"text/html")
+
+
+def _field(head: bytes, name: bytes) -> bytes:
+    lines = (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    return next((value.strip() for key, _, value in lines if key.strip().lower() == name), b"")
+
+
+async def _rewritten(head: bytes, reader: asyncio.StreamReader, found: Proxied) -> tuple[bytes, bytes]:
+    """The head and what there is of a page, with its links changed if that can be done to it."""
+    raw = bytearray()
+    with contextlib.suppress(ConnectionError):
+        while len(raw) <= _LARGEST_PAGE and (piece := await reader.read(PIECE)):
+            raw += piece
+    chunked = _field(head, b"transfer-encoding").lower() == b"chunked"
+    body = rewriting.joined(bytes(raw)) if chunked else bytes(raw)
+    plain = rewriting.unpacked(body, _field(head, b"content-encoding").decode("latin-1").lower()) if body else None
+    if plain is None or len(raw) > _LARGEST_PAGE:
+        return head, bytes(raw)
+    page = rewriting.page(plain.decode("latin-1"), found.prefix, found.host).encode("latin-1", "replace")
+    first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    kept = [line for line in lines if line.partition(b":")[0].strip().lower() not in _OF_THE_BODY]
+    return b"\r\n".join([first, *kept, b"Content-Length: %d" % len(page)]) + b"\r\n\r\n", page
+
+
+def _answer(head: bytes, found: Proxied, *, closes: bool) -> bytes:
     """The head of an answer as the client gets it: places over there are below ours, and the connection ends."""
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     kept = []
@@ -205,7 +239,8 @@ def _answer(head: bytes, prefix: str, *, closes: bool) -> bytes:
         name, _, value = line.partition(b":")
         if closes and name.strip().lower() in {b"connection", b"keep-alive"}:
             continue
-        if name.strip().lower() == b"location" and value.strip().startswith(b"/"):
-            line = b"Location: " + prefix.encode() + value.strip()
+        if name.strip().lower() == b"location":
+            there = rewriting.location(value.strip().decode("latin-1"), found.prefix, found.host)
+            line = b"Location: " + there.encode("latin-1", "replace")
         kept.append(line)
     return b"\r\n".join([first, *kept, *([b"Connection: close"] if closes else [])]) + b"\r\n\r\n"

@@ -13,6 +13,7 @@ LONGEST_QUERY = 32 * 1024
 
 _ON_COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _ON_OBJECT = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_OF_PROXIES = {"HEAD": "get", "OPTIONS": ""}      # the second is none, and so only for those who may do everything
 # The only two parts of a namespace; everything else below one is a kind that lives in it.
 _PROXY = re.compile(r"/api/v1/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<plural>pods|services|nodes)/(?P<name>[^/]+)"
                     r"/proxy(?P<rest>/.*)?")
@@ -60,8 +61,8 @@ def place(path: str) -> Place | Elsewhere:
 
 def verb(method: str, where: Place, *, watch: bool) -> str:
     """What is asked for. Raises Failure 405."""
-    if where.subresource == PROXY and method == "HEAD":
-        return "get"
+    if where.subresource == PROXY and method in _OF_PROXIES:
+        return _OF_PROXIES[method]
     found = (_ON_OBJECT if where.name else _ON_COLLECTION).get(method)
     if found is None:
         raise failures.method_not_allowed()

@@ -346,7 +346,7 @@ class ApiServer:
         part = call.kind.subresource(place.subresource)
         if part is None or (call.kind.resource.namespaced and not place.namespace):
             raise failures.unknown_resource()
-        if call.verb not in part.verbs:
+        if call.verb and call.verb not in part.verbs:
             raise failures.method_not_allowed()
         match place.subresource:
             case "status":

@@ -135,6 +135,8 @@ async def test_bytes_go_both_ways(site: Site, asked: str, told: str) -> None:
     pytest.param(f"POST {PODS}/p/portforward\r\n{UPGRADE}", "none", 403, 'resource "pods/portforward"', id="ports"),
     pytest.param(f"GET {PODS}/p:80/proxy/\r\n", "none", 403, 'resource "pods/proxy"', id="proxy"),
     pytest.param("GET /api/v1/nodes/n/proxy/healthz\r\n", "none", 403, 'resource "nodes/proxy"', id="a node"),
+    pytest.param(f"OPTIONS {PODS}/p:80/proxy/\r\n", "none", 403, 'resource "pods/proxy"',
+                 id="a method that is none of the API's"),
 ])
 async def test_who_may_not_is_told_so(site: Site, head: str, token: str, code: int, why: str) -> None:
     found, message = await site.message(head, token)
@@ -172,6 +174,18 @@ async def test_a_page_of_a_service(site: Site) -> None:
     assert head.startswith("GET /a%20b?c=d&watch=no HTTP/1.1\r\nHost: 10.88.0.7:8000\r\nConnection: close\r\n")
     assert "X-Mine: yes" in head
     assert "Bearer" not in head
+
+
+async def test_links_of_a_page_lead_through_the_server(site: Site) -> None:
+    await backed(site)
+    site.node.page = (b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+                      b"e\r\n<a href='/b'>\xe4\r\n0\r\n\r\n")
+
+    said, reader, writer = await site.ask(f"GET {SERVICES}/s:web/proxy/\r\n")
+
+    assert f"<a href='{SERVICES}/s:web/proxy/b'>".encode() + b"\xe4" == await reader.read()
+    writer.close()
+    assert "chunked" not in said
 
 
 async def test_an_upgrade_behind_a_service(site: Site) -> None:
