@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from trainmaster.api.meta import Object, being_deleted
+from trainmaster.cluster.kubelet import sysctls
 from trainmaster.cluster.kubelet.actions import Action, MakeSandbox, Plan, Pull, Start, earliest
 from trainmaster.cluster.kubelet.containers import (
+    ephemeral_containers,
     hook_of,
     init_containers,
     is_sidecar,
@@ -37,7 +39,7 @@ def decide(pod: Object, seen: Observed, now: datetime) -> Plan:
 
 def to_be_ended(pod: Object, seen: Observed, now: datetime) -> bool:
     """Whether the pod as a whole must go, or is done."""
-    if being_deleted(pod) or seen.draining or seen.evicted or ended(pod):
+    if being_deleted(pod) or seen.draining or seen.evicted or ended(pod) or sysctls.refusal(pod) is not None:
         return True
     if failed_to_initialize(pod, seen) or finished(pod, seen):
         return True
@@ -121,6 +123,8 @@ def _run(pod: Object, seen: Observed, now: datetime) -> Plan:
 
 def _to_start(pod: Object, seen: Observed) -> Iterator[tuple[Object, datetime | None]]:
     """The containers that should run and do not, each with the moment from which on it may (None: at once)."""
+    if seen.address:
+        yield from ((one, None) for one in ephemeral_containers(pod) if seen.of(one["name"]).last is None)
     if initialized(pod, seen):
         for container in sidecars(pod):
             if not seen.of(container["name"]).running:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet import records
-from trainmaster.cluster.kubelet.containers import init_containers, main_containers
+from trainmaster.cluster.kubelet.containers import all_containers
 from trainmaster.cluster.kubelet.launcher import Process
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.pods import Pods
@@ -28,7 +28,7 @@ def pod_of(pods: Pods, namespace: str, name: str) -> Life:
 
 def container_of(life: Life, name: str) -> Object:
     """Raises Refused."""
-    for one in init_containers(life.pod) + main_containers(life.pod):
+    for one in all_containers(life.pod):
         if one["name"] == name:
             return one
     raise Refused(404, f'container "{name}" not found in pod "{life.pod["metadata"]["name"]}"')

@@ -123,8 +123,10 @@ class Launcher:
     async def sandbox(self, plan: SandboxPlan) -> Answer:
         return await self._where(plan["host_network"])._ask({"do": "sandbox"}, plan, ())
 
-    async def container(self, plan: ContainerPlan, pause: int) -> Answer:
-        return await self._where(plan["root"]["host_network"])._ask({"do": "container"}, plan, (pause,))
+    async def container(self, plan: ContainerPlan, pause: int, target: int | None = None) -> Answer:
+        """`target`: the shim of the container whose processes this one is to see."""
+        fds = (pause,) if target is None else (pause, target)
+        return await self._where(plan["root"]["host_network"])._ask({"do": "container"}, plan, fds)
 
     async def open_socket(
         self, family: int, kind: int, protocol: int = 0, bind: tuple[str, int] | None = None

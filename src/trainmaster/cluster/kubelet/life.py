@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainmaster.api.meta import Object, metadata, moment, revision_of, uid_of
 from trainmaster.cluster.kubelet import reap, records
-from trainmaster.cluster.kubelet.containers import all_containers
+from trainmaster.cluster.kubelet.containers import CHANGED, all_containers, own_containers
 from trainmaster.cluster.kubelet.images import Image
 from trainmaster.cluster.kubelet.launcher import Process, adopt
 from trainmaster.cluster.kubelet.logs import last_words
@@ -173,6 +173,18 @@ def condemned(life: Life, name: str, attempt: int, verdict: str, now: datetime) 
     life.wake()
 
 
+def condemn_changed(life: Life, seen: Observed, now: datetime) -> bool:
+    """Whether an attempt must end because its container has another image by now: the next one gets that."""
+    changed = [
+        (container["name"], last.number) for container in own_containers(life.pod)
+        if (state := seen.of(container["name"])).running and not state.verdict and (last := state.last) is not None
+        and last.image_id not in ("", container.get("image"))
+    ]
+    for name, number in changed:
+        condemned(life, name, number, CHANGED, now)
+    return bool(changed)
+
+
 def standing(health: Health, last: Attempt | None) -> str:
     """The verdict, unless it came too late: a question put to an attempt that ends by itself may fail for that."""
     end = last.ended if last is not None else None
@@ -199,7 +211,7 @@ def _container(life: Life, container: Object, now: datetime) -> ContainerSeen:
     return ContainerSeen(
         last=last,
         previous=attempts[-2] if len(attempts) > 1 else None,
-        image_ready=name in life.images,
+        image_ready=(image := life.images.get(name)) is not None and image.name == container.get("image"),
         pulling=name in life.pulls,
         waiting=life.waiting.get(name),
         hook=HookSeen(hook.begun, hook.task.done()) if hook is not None else None,

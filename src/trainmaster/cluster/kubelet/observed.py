@@ -59,7 +59,7 @@ class ContainerSeen:
     beginning: bool = False                 # its postStart hook is under way
     started: bool = True                    # its startup probe has succeeded, or it has none
     ready: bool = True                      # the same of its readiness probe
-    verdict: str = ""                       # why its attempt must end: "liveness", "startup", "postStart"
+    verdict: str = ""                       # why its attempt must end: "liveness", "startup", "postStart", "definition"
 
     @property
     def running(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet.containers import all_containers
+from trainmaster.cluster.kubelet.containers import own_containers
 from trainmaster.cluster.kubelet.environment import security_of
 
 READ, WRITE = 0o440, 0o660      # what the group may do with files, as the kubelet
@@ -32,7 +32,7 @@ def owner_of(pod: Object) -> Owner | None:
         return None
     context = pod["spec"].get("securityContext") or {}
     group = context.get("fsGroup")
-    users = {_number(security_of(pod, container).get("runAsUser")) for container in all_containers(pod)}
+    users = {_number(security_of(pod, container).get("runAsUser")) for container in own_containers(pod)}
     user = users.pop() if len(users) == 1 else -1
     if group is None and user <= 0:
         return None

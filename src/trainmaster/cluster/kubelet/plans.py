@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainmaster.api.meta import Object, namespace_of
-from trainmaster.cluster.kubelet import linux
+from trainmaster.cluster.kubelet import linux, sysctls
 from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError, hostname, security_of, shares_network, user_of
 from trainmaster.cluster.kubelet.holder import BRIDGE, GATEWAY, PREFIX
@@ -20,6 +20,7 @@ from trainmaster.cluster.kubelet.volumes import Volumes
 
 DOMAIN = "cluster.local"
 SHARED_MEMORY = 64 << 20                  # /dev/shm; who needs more mounts an emptyDir of medium Memory there
+LOOPBACK = "127.0.1.1"                    # where a machine finds its own name, if its /etc/hosts does not say
 TERMINATION_LOG = "/dev/termination-log"
 TERMINATION_FILE = "termination-log"      # in the attempt's directory
 # The host's own may send names to services that a pod cannot reach (systemd-resolved, mDNS, LDAP).
@@ -37,13 +38,14 @@ def sandbox_plan(pod: Object, places: PodPlaces, address: str, volumes: Volumes)
         "port": f"v{secrets.token_hex(6)}",
         "host_network": shares_network(pod),
         "memory": [{"path": str(places.shm), "size": SHARED_MEMORY}, *volumes.memory],
+        "sysctls": sysctls.wanted(pod),
     }
 
 
 def container_plan(
     pod: Object, container: Object, image: Image, places: PodPlaces, *, attempt: int, level: int, address: str,
     rootless: bool, argv: Sequence[str], environment: Mapping[str, str], binds: Sequence[Bind],
-    hidden: Sequence[Path], limits: LimitPlan, log_limits: tuple[int, int], resolver: str = "",
+    hidden: Sequence[Path], limits: LimitPlan, log_limits: tuple[int, int], resolver: str = "", hosts: str = "",
     private: Sequence[str] = (), devices: Sequence[str] = (), facts: Mapping[str, object] | None = None,
 ) -> ContainerPlan:
     directory = places.attempt(container["name"], attempt)
@@ -64,7 +66,7 @@ def container_plan(
             "host_network": shares_network(pod),
             "scratch": str(places.layer(container["name"], attempt)),
             "etc": {
-                "hosts": hosts_file(pod, address), "resolv.conf": resolver_file(pod, resolver),
+                "hosts": hosts_file(pod, address, hosts), "resolv.conf": resolver_file(pod, resolver),
                 "hostname": hostname(pod) + "\n", "nsswitch.conf": NAME_SERVICES,
             },
             "image": str(image.root or ""),
@@ -96,7 +98,7 @@ def container_plan(
         # Kubernetes' default is to allow it. Here the programs are the host's, so it must be asked for.
         "new_privileges": privileged or bool(security.get("allowPrivilegeEscalation")),
         "limits": limits,
-        "share_processes": bool(pod["spec"].get("shareProcessNamespace")),
+        "share_processes": bool(pod["spec"].get("shareProcessNamespace") or container.get("targetContainerName")),
         "facts": {"level": level, "image": image.name, **(facts or {})},
     }
 
@@ -114,15 +116,22 @@ def capabilities(wanted: Object, *, privileged: bool) -> list[int]:
     return sorted(found)
 
 
-def hosts_file(pod: Object, address: str) -> str:
-    """The pod's /etc/hosts: itself, and the aliases it asks for."""
-    address = "127.0.1.1" if shares_network(pod) else address      # the node's address is one of another network
+def hosts_file(pod: Object, address: str, ours: str = "") -> str:
+    """The pod's /etc/hosts, given the machine's own: itself, and the aliases it asks for.
+
+    Who shares the host's network finds there what the host's programs do.
+    """
     own, subdomain = hostname(pod), pod["spec"].get("subdomain")
-    names = f"{own}.{subdomain}.{namespace_of(pod)}.svc.{DOMAIN}\t{own}" if subdomain else own
-    lines = [
-        "# Kubernetes-managed hosts file.", "127.0.0.1\tlocalhost",
-        "::1\tlocalhost ip6-localhost ip6-loopback", f"{address}\t{names}",
-    ]
+    if shares_network(pod):
+        known = {name for line in ours.splitlines() for name in line.partition("#")[0].split()[1:]}
+        more = [] if own in known else [f"{LOOPBACK}\t{own}"]
+        lines = ["# Kubernetes-managed hosts file (host network).", *ours.splitlines(), *more]
+    else:
+        names = f"{own}.{subdomain}.{namespace_of(pod)}.svc.{DOMAIN}\t{own}" if subdomain else own
+        lines = [
+            "# Kubernetes-managed hosts file.", "127.0.0.1\tlocalhost",
+            "::1\tlocalhost ip6-localhost ip6-loopback", f"{address}\t{names}",
+        ]
     aliases = pod["spec"].get("hostAliases") or ()
     if aliases:
         lines.append("\n# Entries added by HostAliases.")

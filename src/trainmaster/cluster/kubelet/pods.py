@@ -12,16 +12,16 @@ from datetime import datetime, timedelta
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, namespace_of, uid_of
-from trainmaster.cluster.kubelet import actions, reap
+from trainmaster.cluster.kubelet import actions, reap, sysctls
 from trainmaster.cluster.kubelet.checks import Checks
-from trainmaster.cluster.kubelet.containers import policy_of
-from trainmaster.cluster.kubelet.decide import decide, past_deadline, to_be_ended
+from trainmaster.cluster.kubelet.containers import CHANGED, policy_of
+from trainmaster.cluster.kubelet.decide import decide, ended, past_deadline, to_be_ended
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.following import Following
 from trainmaster.cluster.kubelet.former import Former
 from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.hooks import Hooks
-from trainmaster.cluster.kubelet.life import Life, begin, observe
+from trainmaster.cluster.kubelet.life import Life, begin, condemn_changed, observe
 from trainmaster.cluster.kubelet.observed import Observed
 from trainmaster.cluster.kubelet.overuse import is_limited, measure, overuse
 from trainmaster.cluster.kubelet.removal import remove
@@ -184,10 +184,14 @@ class Pods:
                 seen = replace(seen, stopping=now)
                 if past_deadline(pod, seen, now):
                     self._events.normal(pod, *DEADLINE)
+                if (refused := sysctls.refusal(pod)) is not None and not ended(pod):
+                    self._events.warning(pod, *refused)
             if life.stopping is None:
                 self._following.follow(life)
             else:
                 self._following.leave(life)
+            if life.stopping is None and condemn_changed(life, seen, now):      # then what is seen is not true any more
+                continue
             plan = decide(pod, seen, now)
             self._checks.follow(life, seen)
             self._announce(life, seen, now)
@@ -245,6 +249,8 @@ class Pods:
         verdict = life.health[name].verdict if name in life.health and life.stopping is None else ""
         if verdict == "postStart":
             message = "FailedPostStartHook"
+        elif verdict == CHANGED:
+            message = f"Container {name} definition changed, will be restarted"
         elif verdict:
             again = ", will be restarted" if policy_of(life.pod, life.container(name)) != "Never" else ""
             message = f"Container {name} failed {verdict} probe{again}"

@@ -90,7 +90,8 @@ def pod_record(pod: Object) -> Object:
 
 def _statuses(pod: Object) -> list[Object]:
     status = pod.get("status") or {}
-    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    return [one for kind in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+            for one in status.get(kind) or ()]
 
 
 def _last_attempt(status: Object, now: datetime) -> tuple[datetime, Exit]:

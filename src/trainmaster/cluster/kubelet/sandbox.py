@@ -40,6 +40,7 @@ class SandboxPlan(TypedDict):
     port: str                # name of the bridge's end of the pod's link
     host_network: bool       # none of these: the pod shares the host's network
     memory: list[MemoryVolume]
+    sysctls: dict[str, str]  # path below /proc/sys -> value
 
 
 def make(plan: SandboxPlan, proc: int, report: socket.socket) -> None:
@@ -64,6 +65,9 @@ def _prepare(plan: SandboxPlan) -> None:
         _connect(plan)
     with Step("set the pod's host name"):
         linux.set_hostname(plan["hostname"])
+    for name, value in plan["sysctls"].items():
+        with Step(f"set the pod's sysctl {name}"):
+            linux.set_sysctl(name, value)
     with Step("mount the pod's volumes in memory"):
         linux.propagation(linux.MS_PRIVATE)
         for volume in plan["memory"]:

@@ -64,12 +64,12 @@ class ContainerPlan(TypedDict):
     capabilities: list[int]
     new_privileges: bool     # allowPrivilegeEscalation
     limits: LimitPlan
-    share_processes: bool    # the pod's containers see each other: no PID namespace of its own
+    share_processes: bool    # it sees another container's processes: no PID namespace of its own
     facts: dict[str, Any]    # what a later agent must know of this attempt, kept in its record
 
 
-def start(plan: ContainerPlan, pause: int, proc: int, report: socket.socket) -> None:
-    """Body of a child of the helper: join the pod, be the init of a nested PID namespace.
+def start(plan: ContainerPlan, pause: int, target: int | None, proc: int, report: socket.socket) -> None:
+    """Body of a child of the helper: join the pod, be the init of a nested PID namespace, or be in the `target`'s.
 
     Answers `report` with a pidfd of the shim as soon as the command runs, or with what failed.
     """
@@ -79,6 +79,8 @@ def start(plan: ContainerPlan, pause: int, proc: int, report: socket.socket) -> 
     try:
         with Step("join the pod's namespaces"):
             linux.setns(pause, pod_namespaces(plan["root"]["host_network"]))
+            if target is not None:
+                linux.setns(target, linux.CLONE_NEWPID)
         # A process that joined a PID namespace is not in it, its child is; and only from within can one be nested.
         fork_into(lambda: _nest(plan, proc, report), "tm-shim")
     except Failed as failed:

@@ -76,7 +76,9 @@ def _serve(request: dict[str, Any], fds: list[int], proc: int) -> None:
         if request["do"] == "sandbox":
             _fork(lambda: sandbox.make(_plan(fds[1]), proc, report), "tm-pause", [proc, report.fileno(), *fds])
         elif request["do"] == "container":
-            _fork(lambda: shim.start(_plan(fds[1]), fds[2], proc, report), "tm-shim", [proc, report.fileno(), *fds])
+            target = fds[3] if len(fds) > 3 else None
+            _fork(lambda: shim.start(_plan(fds[1]), fds[2], target, proc, report), "tm-shim",
+                  [proc, report.fileno(), *fds])
         elif request["do"] == "exec":
             streams = (fds[3], fds[4], fds[5]) if len(fds) == _DESCRIPTORS else None      # none: a terminal
             _fork(lambda: entering.enter(_plan(fds[1]), fds[2], streams, report), "tm-exec", [report.fileno(), *fds])

@@ -185,7 +185,7 @@ class Starter:
                 plan = await self._container_plan(life, container, attempt, level)
                 if life.sandbox is None or life.sandbox.ended:
                     return False           # it was lost while we prepared; the next look sees that
-                answer = await self._launcher.container(plan, life.sandbox.pidfd)
+                answer = await self._launcher.container(plan, life.sandbox.pidfd, _target(life, container))
         except (ConfigError, VolumeError) as error:
             self._hold_back(life, name, "CreateContainerConfigError", str(error))
             return False
@@ -218,7 +218,8 @@ class Starter:
             pod, container, image, places, attempt=attempt, level=level, address=life.address,
             rootless=self._rootless, argv=environment.command(container, image, values), environment=values,
             binds=volumes.binds(container, life.volumes, values), hidden=self._settings.hidden,
-            limits=self._limits(life, container, attempt), resolver=_resolver(),
+            limits=self._limits(life, container, attempt),
+            resolver=_text("/etc/resolv.conf"), hosts=_text("/etc/hosts"),
             private=await self._privacy.paths(), devices=sorted({path for gpu in own for path in gpu.devices}),
             facts={"gpus": [gpu.name for gpu in own]} if own else {},
             log_limits=(self._settings.log_bytes, self._settings.log_files),
@@ -257,10 +258,21 @@ class Starter:
         self._events.warning(life.pod, "Failed", f"Error: {message}")
 
 
-def _resolver() -> str:
-    """The machine's own resolv.conf."""
+def _target(life: Life, container: Object) -> int | None:
+    """The shim of the container that an ephemeral one looks into. Raises ConfigError while there is none."""
+    name = container.get("targetContainerName")
+    if not name or life.pod["spec"].get("shareProcessNamespace"):
+        return None
+    process = life.processes.get(str(name))
+    if process is None or process.ended:
+        raise ConfigError(f'container "{name}", whose processes "{container["name"]}" is to see, does not run')
+    return process.pidfd
+
+
+def _text(path: str) -> str:
+    """A file of the machine, which it may not have."""
     try:
-        return Path("/etc/resolv.conf").read_text()
+        return Path(path).read_text(errors="replace")
     except OSError:
         return ""
 

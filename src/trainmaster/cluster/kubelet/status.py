@@ -9,11 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.api.meta import Object, timestamp, uid_of
+from trainmaster.cluster.kubelet import sysctls
 from trainmaster.cluster.kubelet.containers import (
-    all_containers,
+    ephemeral_containers,
     init_containers,
     is_sidecar,
     main_containers,
+    own_containers,
     policy_of,
     restarts,
     sidecars,
@@ -38,6 +40,7 @@ def pod_status(pod: Object, seen: Observed, now: datetime, host_address: str) ->
     init = [_container_status(pod, container, seen, now, init=True) for container in init_containers(pod)]
     main = [_container_status(pod, container, seen, now, init=False) for container in main_containers(pod)]
     after: Object = {**before, "hostIP": host_address, "hostIPs": [{"ip": host_address}]}
+    after.update(_looked_at(pod))
     after.setdefault("startTime", timestamp(seen.started))
     after.setdefault("qosClass", quality_of_service(pod))
     address = seen.address or seen.last_address
@@ -47,6 +50,8 @@ def pod_status(pod: Object, seen: Observed, now: datetime, host_address: str) ->
     if init:
         after["initContainerStatuses"] = init
     after["containerStatuses"] = main
+    if beside := [_ephemeral_status(pod, container, seen, now) for container in ephemeral_containers(pod)]:
+        after["ephemeralContainerStatuses"] = beside
     after["phase"], reason, message = _phase(pod, seen, now)
     if reason:
         after["reason"], after["message"] = reason, message
@@ -62,7 +67,7 @@ def container_id(uid: str, container: str, attempt: int) -> str:
 def quality_of_service(pod: Object) -> str:
     """Guaranteed, Burstable or BestEffort, as Kubernetes derives it from cpu and memory."""
     asked, guaranteed = False, True
-    for container in all_containers(pod):
+    for container in own_containers(pod):
         resources = container.get("resources") or {}
         requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
         for name in ("cpu", "memory"):
@@ -86,6 +91,8 @@ def _phase(pod: Object, seen: Observed, now: datetime) -> tuple[str, str, str]:
     well = all(state.exit is not None and state.exit.code == 0 for state in states)
     if seen.draining and not running and any(state.last is not None for state in everything):
         return ("Succeeded", "", "") if well else ("Failed", *SHUTDOWN)
+    if (refused := sysctls.refusal(pod)) is not None and not running:
+        return "Failed", *refused
     if seen.evicted and not running:
         return "Failed", "Evicted", seen.evicted
     deadline = active_deadline(pod, seen)
@@ -119,6 +126,12 @@ def _container_status(pod: Object, container: Object, seen: Observed, now: datet
         "state": current,
         "lastState": last_state,
     }
+
+
+def _ephemeral_status(pod: Object, container: Object, seen: Observed, now: datetime) -> Object:
+    """Nothing waits for it, so it is never ready."""
+    status = _container_status(pod, container, seen, now, init=False)
+    return {**{field: value for field, value in status.items() if field != "started"}, "ready": False}
 
 
 def _states(
@@ -195,7 +208,14 @@ def _conditions(pod: Object, seen: Observed, status: Object, now: datetime) -> l
     if seen.evicted:
         wanted["DisruptionTarget"] = {"status": "True", "reason": "TerminationByKubelet", "message": seen.evicted}
     others = [one for kind, one in before.items() if kind not in wanted]
-    return [_condition(kind, facts, before.get(kind), now) for kind, facts in wanted.items()] + others
+    looked_at = _looked_at(pod)
+    return [_condition(kind, {**facts, **looked_at}, before.get(kind), now) for kind, facts in wanted.items()] + others
+
+
+def _looked_at(pod: Object) -> Object:
+    """Which state of the specification this is about, where the server counts them."""
+    generation = pod["metadata"].get("generation")
+    return {"observedGeneration": generation} if generation else {}
 
 
 def _containers_ready(pod: Object, status: Object) -> dict[str, Any]:

@@ -46,7 +46,8 @@ def _one_pod(run: str, proc: int, keep: int) -> None:
     with Step("join the cluster's namespaces"):
         linux.setns(keep, holder.namespaces(rootless))
     pause = _asked(lambda report: sandbox.make(_sandbox(pod), proc, report), "make a pod")
-    process = _asked(lambda report: shim.start(_container(run, pod, attempt, rootless), pause, proc, report), "start")
+    process = _asked(lambda report: shim.start(_container(run, pod, attempt, rootless), pause, None, proc, report),
+                     "start")
     if not select.select([process], [], [], _PATIENCE)[0]:
         raise Failed("run a command in a pod", 0, "it does not end")
     end = records.read(attempt, records.EXIT) or {}
@@ -79,7 +80,7 @@ def _sandbox(pod: str) -> sandbox.SandboxPlan:
     return {
         "directory": pod, "hostname": "trial", "address": "10.88.0.2", "prefix": holder.PREFIX,
         "gateway": holder.GATEWAY, "bridge": holder.BRIDGE, "port": "vtrial", "host_network": False,
-        "memory": [{"path": f"{pod}/.shm", "size": 0}],
+        "sysctls": {}, "memory": [{"path": f"{pod}/.shm", "size": 0}],
     }
 
 

@@ -204,6 +204,7 @@ class Hands:
         condition = {
             "type": type_, "status": status, "reason": reason, "message": message, "lastProbeTime": None,
             "lastTransitionTime": timestamp(self._clock.now()),
+            **({"observedGeneration": generation} if (generation := metadata(pod).get("generation")) else {}),
         }
         others = [each for each in pod.get("status", {}).get("conditions") or () if each["type"] != type_]
         meta = metadata(pod)

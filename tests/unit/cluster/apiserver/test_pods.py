@@ -234,6 +234,7 @@ class TestEphemeralContainers:
         assert 200 == answer.code, answer.body
         assert ["debug"] == [each["name"] for each in answer.json["spec"]["ephemeralContainers"]]
         assert "nodeName" not in answer.json["spec"]
+        assert 2 == answer.json["metadata"]["generation"]
         assert answer.json == (await api.get(self.PATH)).json
 
     @pytest.mark.parametrize(("change", "said"), [

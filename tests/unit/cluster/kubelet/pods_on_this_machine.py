@@ -41,7 +41,7 @@ class Machine:
                 "directory": str(directory), "hostname": name, "address": f"10.88.0.{len(self.pauses) + 2}",
                 "prefix": 16, "gateway": holder.GATEWAY, "bridge": holder.BRIDGE, "port": f"v{name}",
                 "host_network": False,
-                "memory": [{"path": str(directory / ".shm"), "size": 0}],
+                "sysctls": {}, "memory": [{"path": str(directory / ".shm"), "size": 0}],
             })
             self.pauses[name] = Process(answer.fds[0], lambda: None)
         return self.pauses[name]

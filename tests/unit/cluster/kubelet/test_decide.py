@@ -44,6 +44,10 @@ def seen(
     return Observed(NOON, address, address, waiting, containers, draining)
 
 
+def visited(**more: Any) -> Object:
+    return pod(ephemeralContainers=[{"name": "debug"}], **more)
+
+
 def fresh(**more: Any) -> ContainerSeen:
     return ContainerSeen(**more)
 
@@ -78,6 +82,18 @@ def exited(code: int, number: int = 0, level: int = 0, at: float = 1, **more: An
     pytest.param(Plan((EndSandbox(),)), pod(), seen(main=exited(0)), id="all is done: the sandbox goes"),
     pytest.param(Plan(), pod(), seen("", main=exited(0)), id="all is done and gone: nothing to do"),
     pytest.param(Plan(), pod("a", "b"), seen(a=exited(1), b=running()), id="one failed, the other goes on"),
+    pytest.param(Plan((Start("debug", 0, 0),)), visited(), seen(main=running(), debug=pulled()),
+                 id="an ephemeral container comes later"),
+    pytest.param(Plan((Start("debug", 0, 0),)), visited(init=("first",)), seen(first=running(), debug=pulled()),
+                 id="and waits for no init container"),
+    pytest.param(Plan(), visited(restart="Always"), seen(main=running(), debug=exited(1)),
+                 id="it is started once, however it ends"),
+    pytest.param(Plan((Terminate("debug", timedelta(seconds=30)),), None), visited(),
+                 seen(main=exited(0), debug=running()), id="and the pod does not go on for it"),
+    pytest.param(Plan(), pod(ephemeralContainers=[{"name": "../x"}]), seen(main=running()),
+                 id="one whose name is a path is not there"),
+    pytest.param(Plan(), pod(securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}), seen(""),
+                 id="a pod that wants a sysctl that is not its own is refused"),
 ])
 def test_a_pod_that_runs_once(expected: Plan, thing: Object, world: Observed) -> None:
     assert expected == decide(thing, world, after(2))

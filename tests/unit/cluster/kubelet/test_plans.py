@@ -1,5 +1,6 @@
 """What the helper is asked for: names, files and rights of a container."""
 
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,16 @@ def test_hosts_name_the_pod_below_its_subdomain() -> None:
 
     assert "10.88.0.2\tw-0.svc.train.svc.cluster.local\tw-0\n" in hosts_file(thing, "10.88.0.2")
     assert "10.0.0.9\tdb\tdb.example\n" in hosts_file(thing, "10.88.0.2")
+
+
+def test_who_shares_the_network_finds_the_names_of_the_machine() -> None:
+    thing = pod(hostNetwork=True, hostAliases=[{"ip": "10.0.0.9", "hostnames": ["db"]}])
+
+    found = hosts_file(thing, "10.88.0.1", "127.0.0.1 localhost\n10.1.1.1 disk # w\n")
+
+    assert found.splitlines()[1:4] == ["127.0.0.1 localhost", "10.1.1.1 disk # w", f"127.0.1.1\t{platform.node()}"]
+    assert found.endswith("10.0.0.9\tdb\n")
+    assert "127.0.1.1" not in hosts_file(thing, "10.88.0.1", f"127.0.0.1 localhost {platform.node()}\n")
 
 
 @pytest.mark.parametrize(("expected", "spec"), [

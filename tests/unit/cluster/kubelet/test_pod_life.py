@@ -5,7 +5,7 @@ import io
 import os
 import tarfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from trainmaster.api.meta import Object
 from trainmaster.cluster.controllers.storage.main import Directories, Storage, local_path
 from trainmaster.cluster.kubelet import pods
 from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.kube.errors import Conflict
 from trainmaster.kube.http import HttpTransport
 from trainmaster.kube.transport import Request
 from trainmaster.runtime.clock import RealClock
@@ -340,6 +341,45 @@ async def test_containers_that_share_their_processes_see_each_other(node: Node) 
     ends = {one["name"]: one["state"]["terminated"]["exitCode"] for one in status["containerStatuses"]}
     assert {"main": 143, "other": 0} == ends
     assert (200, "tm-pause\n") == await node.log("a", "other")
+
+
+async def test_a_container_with_another_image_begins_anew(node: Node) -> None:
+    """Whatever its policy, as an end that is not its own."""
+    await create(node, "a", "trap 'exit 0' TERM; sleep 4321 & wait", restartPolicy="Never")
+    await node.phase("a", "Running")
+    for attempt in range(5):                     # the node writes too
+        made = await node.client.get(PODS, "a", "default")
+        made["spec"]["containers"][0]["image"] = "other"
+        with suppress(Conflict) if attempt < 4 else nullcontext():
+            await node.client.replace(PODS, made)
+            break
+
+    def again(pod: Object) -> bool:
+        (one,) = pod["status"]["containerStatuses"]
+        return "running" in one["state"] and one["restartCount"] == 1
+
+    (status,) = (await node.until("a", again))["status"]["containerStatuses"]
+    assert ("other", 0) == (status["imageID"], status["lastState"]["terminated"]["exitCode"])
+
+
+async def test_a_visitor_sees_the_processes_of_the_container_it_came_for(node: Node) -> None:
+    await create(node, "a", "sleep 1234", terminationGracePeriodSeconds=0)
+    await node.phase("a", "Running")
+    visitors = [
+        {"name": name, "image": "busybox", "terminationMessagePolicy": "File", "imagePullPolicy": "IfNotPresent",
+         "command": ["/bin/sh", "-c", "grep -qsa '^sleep.1234' /proc/[0-9]*/cmdline && echo seen || echo alone"],
+         **target}
+        for name, target in (("near", {"targetContainerName": "main"}), ("far", {}))
+    ]
+    await node.client.patch(PODS, "a", "default", {"spec": {"ephemeralContainers": visitors}},
+                            subresource="ephemeralcontainers")
+
+    def done(pod: Object) -> bool:
+        states = [one["state"] for one in pod["status"].get("ephemeralContainerStatuses") or ()]
+        return len(states) == len(visitors) and all("terminated" in state for state in states)
+
+    assert "Running" == (await node.until("a", done))["status"]["phase"]
+    assert ((200, "seen\n"), (200, "alone\n")) == (await node.log("a", "near"), await node.log("a", "far"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")

@@ -198,3 +198,25 @@ def test_quality_of_service(expected: str, resources: Object) -> None:
     thing["spec"]["containers"][0]["resources"] = resources
 
     assert expected == quality_of_service(thing)
+
+
+def test_an_ephemeral_container_is_told_of_and_counts_for_nothing() -> None:
+    thing = pod(ephemeralContainers=[{"name": "debug", "image": "busybox"}])
+
+    told = status(thing, seen(main=running(), debug=exited(1)))
+
+    (debug,) = told["ephemeralContainerStatuses"]
+    assert ("debug", False, 1) == (debug["name"], debug["ready"], debug["state"]["terminated"]["exitCode"])
+    assert "started" not in debug
+    assert "Running" == told["phase"]
+    assert ["True"] == [one["status"] for one in told["conditions"] if one["type"] == "Ready"]
+    assert "BestEffort" == told["qosClass"]
+
+
+def test_a_pod_that_is_refused_has_failed() -> None:
+    thing = pod(securityContext={"sysctls": [{"name": "kernel/msgmax", "value": "1"}]})
+
+    told = status(thing, seen(address=""))
+
+    assert ("Failed", "SysctlForbidden") == (told["phase"], told["reason"])
+    assert '"kernel.msgmax" not allowlisted' in told["message"]
