@@ -5,6 +5,7 @@ The job is a small program without a framework, so that it takes a second; tests
 
 import json
 import os
+import select
 import time
 
 import pytest
@@ -126,6 +127,18 @@ def test_killing_everything_leaves_no_orphan(person: Person) -> None:
 
     assert 0 == person.trainmaster("down").returncode
     assert {} == leftovers(before)
+
+
+def test_a_home_that_is_removed_takes_its_cluster_with_it(person: Person) -> None:
+    """The parameter server runs on after its job; nobody could find it any more."""
+    person.trainmaster("run", "-", text=job())
+    handles = [os.pidfd_open(json.loads((person.state / "run" / name).read_text())["pid"])
+               for name in ("control-plane.lock", "node.lock", "holder.json")]
+    person.run("rm", "-rf", person.state)
+
+    for handle in handles:
+        assert select.select([handle], [], [], 60)[0], "it lives on"
+        os.close(handle)
 
 
 def leftovers(before: census.Census) -> dict[str, list[str]]:

@@ -39,7 +39,7 @@ from trainmaster.kube.http import HttpTransport
 from trainmaster.local import keys, memory, parts, reports
 from trainmaster.local.asked import GANG_SCHEDULERS, Asked
 from trainmaster.local.home import Home
-from trainmaster.local.parts import Standing, arguments_without_ready_fd
+from trainmaster.local.parts import Standing, arguments_without_ready_fd, until_lost
 from trainmaster.local.reports import Reports
 from trainmaster.operator import access, door
 from trainmaster.operator import main as operator
@@ -122,6 +122,9 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
             ]
             memory.settle()
             parts_at_work.append(group.create_task(memory.tend(clock)))
+            lost = group.create_task(until_lost(standing, clock))
+            lost.add_done_callback(lambda _: stop.set())
+            parts_at_work.append(lost)
             standing.ready(port=listening.port, server=url)
             await stop.wait()
             for work in parts_at_work:

@@ -7,10 +7,11 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from trainmaster.api import quantity
-from trainmaster.cluster.kubelet import gpus
+from trainmaster.cluster.kubelet import gpus, holder
 from trainmaster.cluster.kubelet import main as kubelet
 from trainmaster.cluster.kubelet.catalog import Catalog, shipped
 from trainmaster.cluster.kubelet.output import MOST_BYTES, MOST_FILES
@@ -62,26 +63,37 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
         api=(str(api.hostname), api.port or 443),
     )
     client = Client(kubeconfig.transport(access), user_agent="kubelet")
+    held: list[int] = []
+
+    def ready() -> None:
+        if (found := holder.find(str(home.run))) is not None:
+            held.append(found[0])
+        standing.ready()
+
     agent = asyncio.create_task(
         kubelet.run(settings, client=client, clock=RealClock(),
                     images=WithRecipes(home, Catalog(home.envs, shipped(), home.images)),
-                    ready=standing.ready)
+                    ready=ready)
     )
     told = asyncio.create_task(stop.wait())
+    lost = asyncio.create_task(parts.until_lost(standing, RealClock()))
     reading = asyncio.create_task(kept_running(
         "readings", Readings(settings, client, kubeconfig.transport(access), RealClock()).run, RealClock()))
     try:
-        await asyncio.wait([agent, told], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([agent, told, lost], return_when=asyncio.FIRST_COMPLETED)
         if agent.done() and (problem := agent.exception()) is not None:
             standing.problem(str(problem))
             log.logger("node").error("the node agent ended", problem=repr(problem))
             return 1
         return 0
     finally:
-        for task in (agent, told, reading):
+        for task in (agent, told, lost, reading):
             task.cancel()
-        await asyncio.gather(agent, told, reading, return_exceptions=True)
+        await asyncio.gather(agent, told, lost, reading, return_exceptions=True)
         await client.close()
+        if standing.lost and held:      # nobody could find the pods any more, so they end with it
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(held[0], signal.SIGKILL)
 
 
 def log_limits(environment: Mapping[str, str]) -> tuple[int, int]:

@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.local.home import Home
+from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.log import logger
 from trainmaster.sdk import embedded
 
 TAIL_LINES = 12   # of a part's log, shown when it could not start
+LOOK_EVERY = 2.0  # seconds between two looks whether the home is still there
 
 
 class StartError(Exception):
@@ -151,6 +154,11 @@ class Standing:
         self.say({"pid": os.getpid()})
         return True
 
+    @property
+    def lost(self) -> bool:
+        """Whether the lock that we hold is no longer the one on disk: somebody removed the home under us."""
+        return os.fstat(self._lock).st_nlink == 0
+
     def say(self, facts: dict[str, Any]) -> None:
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, json.dumps(facts).encode(), 0)
@@ -168,6 +176,13 @@ class Standing:
                 os.write(self._ready_fd, json.dumps(answer).encode())
             os.close(self._ready_fd)
             self._ready_fd = None
+
+
+async def until_lost(standing: Standing, clock: Clock) -> None:
+    """Return when the home is gone. A cluster without one can neither be found nor stopped, so it has to end."""
+    while not standing.lost:
+        await clock.sleep(LOOK_EVERY)
+    logger("home").warning("the home of the cluster was removed, so it ends")
 
 
 def _read_all(reader: int, seconds: float) -> bytes | None:
