@@ -3,14 +3,13 @@
 A second set of rules would be wrong sooner or later, so the server that ships judges: each object is created as a dry
 run with strict field validation, and each pod template of a job once more as the pod that it will become (definitions
 of jobs let templates pass, so that they fit every Kubernetes). What depends on a cluster (a namespace, a quota, an
-account) is not asked. Findings come back with the field; what to write instead is added here, where it is known.
+account) is not asked. Findings come back with the field; what to write instead is added by `remedies`.
 """
 
-import difflib
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -26,6 +25,7 @@ from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.store import Store
 from trainmaster.kube.client import Client
 from trainmaster.kube.transport import Request
+from trainmaster.local.remedies import near, remedy
 from trainmaster.runtime.clock import RealClock
 from trainmaster.sdk.doubts import as_pod
 
@@ -34,15 +34,7 @@ MOST_LOOKS = 20
 _UNKNOWN = re.compile(r'(unknown|duplicate) field "([^"]+)"')
 _STRICT = "strict decoding error: "
 _CANNOT = re.compile(r".* cannot be handled as a \w+: ")
-_CHOICES = re.compile(r'Unsupported value: "([^"]*)": supported values: (.*)')
-_TYPE = re.compile(r"in body must be of type (\w+): ")
 _TYPES = "Invalid value: Expected `"
-_CONTAINER = re.compile(r"must have at least one container with name \"?([\w-]+)")
-_FORMS = {
-    "integer": "Write a whole number, without quotes.", "boolean": "Write true or false, without quotes.",
-    "string": "Write text; put it in quotes if it looks like a number.",
-    "array": "Write a list: lines that begin with '- '.", "object": "Write fields below it, indented.",
-}
 # What is not a mistake of the manifest: a field of its own makes the pod valid once it is one.
 _OF_A_CLUSTER = frozenset({401, 403, 404, 405, 409, 429})
 
@@ -76,7 +68,8 @@ class Validator:
         job = kind_named(resource.kind) if resource.group == "kubeflow.org" else None
         if job is None:
             return await self._asked(resource, thing)
-        ours = [_with_remedy(Finding(each.field, each.message), thing, job) for each in problems(thing)]
+        ours = _once([Finding(each.field, each.message, remedy(each.field, each.message, thing, job))
+                      for each in problems(thing)])
         server = [*await self._asked(resource, thing), *await self._templates(thing, job)]
         if server:
             ours = [each for each in ours if not each.what.startswith(_TYPES)]      # it names the field more exactly
@@ -92,7 +85,7 @@ class Validator:
         for _ in range(MOST_LOOKS):
             status = await self._status(resource, rest)
             told = [each for each in _told(status) if _same(each.field) not in gone] if status else []
-            found += [_with_hint(each, resource) for each in told]
+            found += [_with_hint(each, resource, thing) for each in told]
             if not told or status.get("code") == 422 or not all(_removed(rest, each.field) for each in told):
                 break
             gone |= {_same(each.field) for each in told}
@@ -118,8 +111,10 @@ class Validator:
             if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
                 continue
             where = f"spec.{kind.replica_field}[{role}].template."
-            found += [Finding(where + each.field, each.what, each.remedy)
-                      for each in await self._asked(PODS, as_pod(template)) if each.field]
+            for each in await self._asked(PODS, as_pod(template)):
+                if each.field:
+                    path = where + each.field
+                    found.append(replace(each, field=path, remedy=each.remedy or remedy(path, each.what, thing)))
         return found
 
     def _no_such_kind(self, api_version: str, kind: str) -> Finding:
@@ -128,11 +123,11 @@ class Validator:
             return Finding("apiVersion", f"there is no {kind} in {api_version}",
                            f"Write apiVersion: {elsewhere[0]}.")
         names = [name for _, name in self._kinds]
-        near = _near(kind, names)
-        if near:
-            version = next(version for version, name in self._kinds if name == near)
+        meant = near(kind, names)
+        if meant:
+            version = next(version for version, name in self._kinds if name == meant)
             return Finding("kind", f"there is no {kind} in {api_version}",
-                           f"Did you mean {near}, in {version}?")
+                           f"Did you mean {meant}, in {version}?")
         return Finding("kind", f"{kind} in {api_version} is not known here, so it was not checked", advice=True)
 
 
@@ -183,41 +178,20 @@ def _told(status: Object) -> Iterator[Finding]:
     yield Finding(path, what) if "." in path or "[" in path else Finding("", said)
 
 
-def _with_hint(found: Finding, resource: Resource) -> Finding:
-    """A field or word that does not exist is nearly always one that does, with a letter wrong."""
-    if found.what.startswith("there is no field"):
-        parent, _, name = found.field.rpartition(".")
-        near = _near(name, _fields(resource, parent))
-        return Finding(found.field, found.what, f"Did you mean '{near}'?" if near else "Take it out, or look where it "
-                       "belongs: it may be indented too far or not far enough.")
-    return _with_choice(found)
+def _with_hint(found: Finding, resource: Resource, thing: Object) -> Finding:
+    """A field that does not exist is nearly always one that does, with a letter wrong."""
+    if not found.what.startswith("there is no field"):
+        return replace(found, remedy=found.remedy or remedy(found.field, found.what, thing))
+    parent, _, name = found.field.rpartition(".")
+    meant = near(name, _fields(resource, parent))
+    return replace(found, remedy=f"Did you mean '{meant}'?" if meant else
+                   "Take it out, or look where it belongs: it may be indented too far or not far enough.")
 
 
-def _with_choice(found: Finding) -> Finding:
-    if wanted := _TYPE.search(found.what):
-        return Finding(found.field, found.what, _FORMS.get(wanted[1], ""))
-    choices = _CHOICES.search(found.what)
-    if choices is None:
-        return found
-    near = _near(choices[1], re.findall(r'"([^"]*)"', choices[2]))
-    return Finding(found.field, found.what, f"Did you mean '{near}'?") if near else found
-
-
-def _with_remedy(found: Finding, thing: Object, kind: JobKind) -> Finding:
-    """What to write, where the rule says only what is missing."""
-    what, path = found.what, found.field
-    if wanted := _CONTAINER.search(what):
-        names = [str(each.get("name")) for each in _list_at(thing, path) if isinstance(each, dict)]
-        told = f" (found: {', '.join(names)})" if names else ""
-        return Finding(path, what, f"Name the container that trains '{wanted[1]}'{told}.")
-    if path.endswith(".image"):
-        return Finding(path, what, "Write image: and the name of an image that has the training program.")
-    if path == f"spec.{kind.replica_field}" and what.startswith("Required"):
-        roles = ", ".join(kind.roles)
-        return Finding(path, what, f"A {kind.kind} has {kind.replica_field}: with one or more of {roles}.")
-    if path == "metadata.name":
-        return Finding(path, what, "Use lower case letters, digits and '-', beginning with a letter.")
-    return _with_choice(found)
+def _once(found: list[Finding]) -> list[Finding]:
+    """Without those that say less than another about the same field: a list of containers that is not there, twice."""
+    fields = [each.field for each in found]
+    return [each for each in found if "must be specified" not in each.what or fields.count(each.field) == 1]
 
 
 def _fields(resource: Resource, path: str) -> list[str]:
@@ -257,20 +231,6 @@ def _removed(thing: Object, path: str) -> bool:
         return False
     del inner[last]
     return True
-
-
-def _list_at(thing: Object, path: str) -> Sequence[Json]:
-    inner: Json = thing
-    for part in re.findall(r"[^.\[\]]+", path):
-        inner = inner.get(part) if isinstance(inner, Mapping) else None
-    return inner if isinstance(inner, list) else ()
-
-
-def _near(word: str, known: Iterable[str]) -> str:
-    """The known word that was meant, or nothing: the same but for case first, then the one most alike."""
-    choices = list(known)
-    same = next((each for each in choices if each.lower() == word.lower()), "")
-    return same or next(iter(difflib.get_close_matches(word, choices, 1, 0.7)), "")
 
 
 def _same(path: str) -> str:

@@ -88,7 +88,7 @@ def read(targets: Sequence[str], stdin: TextIO) -> list[Manifest]:
     """All objects of the targets, in order. Raises ManifestError."""
     found = [manifest for target in targets for manifest in _of_target(target, stdin)]
     if not found:
-        raise ManifestError(f"There is no object in {', '.join(targets)}.")
+        raise ManifestError(_nothing(", ".join(targets)))
     return found
 
 
@@ -96,8 +96,12 @@ def parsed(text: str, source: str) -> list[Manifest]:
     """All objects of a text. Raises ManifestError."""
     found = list(_documents(text, source))
     if not found:
-        raise ManifestError(f"There is no object in {source}.")
+        raise ManifestError(_nothing(source))
     return found
+
+
+def _nothing(source: str) -> str:
+    return f"There is no object in {source}. A manifest begins with 'apiVersion:' and 'kind:'."
 
 
 def unknown_kind(manifest: Manifest, known: Sequence[tuple[str, str]]) -> str:
@@ -151,11 +155,12 @@ def _loaded(text: str) -> Iterator[tuple[yaml.Node, object]]:
 def objects(document: object, where: str, node: yaml.Node | None = None) -> Iterator[Manifest]:
     """What a document holds: one object, or those of a List. Raises ManifestError."""
     if not isinstance(document, dict):
-        raise ManifestError(f"{where}: is not an object; expected 'apiVersion:', 'kind:' and 'metadata:' at the top.")
+        raise ManifestError(f"{where}{_line(node)}: is not an object; expected 'apiVersion:', 'kind:' and 'metadata:' "
+                            "at the top.")
     missing = [name for name in ("apiVersion", "kind") if not isinstance(document.get(name), str)]
     if missing:
-        raise ManifestError(f"{where}: has no '{missing[0]}'. A TFJob starts with 'apiVersion: kubeflow.org/v1' and "
-                            "'kind: TFJob'.")
+        raise ManifestError(f"{where}{_line(node)}: has no '{missing[0]}'. A TFJob starts with 'apiVersion: "
+                            "kubeflow.org/v1' and 'kind: TFJob'.")
     if document["kind"] == "List":
         items = _child(node, "items")
         for number, item in enumerate(document.get("items") or ()):
@@ -164,14 +169,21 @@ def objects(document: object, where: str, node: yaml.Node | None = None) -> Iter
         return
     about = document.get("metadata")
     if not isinstance(about, dict) or not (about.get("name") or about.get("generateName")):
-        raise ManifestError(f"{where}: has no 'metadata.name'. Give the {document['kind']} a name.")
+        named = _child(node, "metadata")
+        raise ManifestError(f"{where}{_line(named[1] if named else node)}: has no 'metadata.name'. Give the "
+                            f"{document['kind']} a name.")
     yield Manifest(document, where, node)
+
+
+def _line(node: yaml.Node | None) -> str:
+    return f", line {node.start_mark.line + 1}" if node is not None else ""
 
 
 # What the parser says, and what is nearly always behind it.
 _HINTS = {
     "mapping values are not allowed": "Is a space missing after a colon above, or is this line indented too far?",
     "did not find expected key": "Its indentation does not fit that of the lines above.",
+    "is written twice": "Keep one of them.",
     "unexpected end of stream": "A quote or a bracket is not closed.",
     "expected node content": "A value is missing, a bracket is open, or a value begins with a sign and needs quotes.",
 }

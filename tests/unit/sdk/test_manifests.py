@@ -34,7 +34,7 @@ def test_a_list_is_its_items() -> None:
     ("text", "expected"),
     [
         pytest.param("", "no object in -", id="nothing in it"),
-        pytest.param("- a\n- b\n", "standard input: is not an object", id="a list of words"),
+        pytest.param("- a\n- b\n", "standard input, line 1: is not an object", id="a list of words"),
         pytest.param("kind: TFJob\nmetadata: {name: a}\n", "has no 'apiVersion'", id="no apiVersion"),
         pytest.param("apiVersion: kubeflow.org/v1\nkind: TFJob\n", "has no 'metadata.name'", id="no name"),
         pytest.param(JOB + "---\nkind: [\n", "line 6", id="the line of a syntax error"),
