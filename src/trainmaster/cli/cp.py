@@ -58,8 +58,15 @@ def split(text: str) -> tuple[str, str]:
 
 def packed(archive: IO[bytes], path: Path, name: str) -> None:
     with tarfile.open(fileobj=archive, mode="w") as tar:
-        tar.add(path, arcname=name)
+        tar.add(path, arcname=name, filter=of_nobody)
     archive.seek(0)
+
+
+def of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Users of this machine are none in the replica: there it belongs to whoever unpacks it."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
 
 
 def extract(tar: tarfile.TarFile, folder: str) -> None:

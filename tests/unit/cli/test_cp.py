@@ -1,6 +1,7 @@
 """Paths of `cp`, and archives that are unpacked where they should be and nowhere else."""
 
 import io
+import os
 import tarfile
 from pathlib import Path
 
@@ -71,6 +72,18 @@ def test_nothing_is_written_outside_of_the_folder(tmp_path: Path, member: str) -
 
     assert [] == list((tmp_path / "here").iterdir())
     assert ["here"] == [each.name for each in tmp_path.iterdir()]
+
+
+def test_a_file_is_sent_without_its_owner(tmp_path: Path) -> None:
+    """Who is root in a replica may not make files of a user that is not there."""
+    (tmp_path / "data").write_text("1")
+    os.chown(tmp_path / "data", *((65432, 65432) if os.geteuid() == 0 else (-1, -1)))
+    archive = io.BytesIO()
+    packed(archive, tmp_path / "data", "data")
+    with tarfile.open(fileobj=archive) as tar:
+        (member,) = tar.getmembers()
+
+    assert (0, 0, "", "") == (member.uid, member.gid, member.uname, member.gname)
 
 
 @pytest.mark.parametrize(
