@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from trainmaster.cluster.kubelet.images import PROGRAMS, SYSTEM_PATH, Image, ImageError, check_name, repository, tag
-from trainmaster.cluster.kubelet.pythons import Packages, Pythons, own_interpreter
+from trainmaster.cluster.kubelet.pythons import Interpreter, Packages, Pythons, own_interpreter
 
 
 class Python(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,7 +116,7 @@ class Catalog:
     """Images by the catalog."""
 
     def __init__(self, envs: Path, ours: Document, user_file: Path | None = None) -> None:
-        self._pythons = Pythons(envs)
+        self._envs, self._pythons = envs, Pythons(envs)
         self._ours = ours
         self._user_file = user_file
 
@@ -125,7 +125,7 @@ class Catalog:
         catalog = known([self._ours, self._users()])
         entry = catalog.entry(name)
         if entry is None:
-            return _host_image(name)
+            return _host_image(name, own_interpreter(self._envs))
         if entry.rootfs:
             return _own_root(name, entry)
         python = await self._pythons.having(catalog.packages(entry), say)
@@ -171,8 +171,7 @@ def _files(name: str, entry: Entry) -> dict[str, Path]:
     return found
 
 
-def _host_image(name: str) -> Image:
-    python = own_interpreter()
+def _host_image(name: str, python: Interpreter) -> Image:
     return Image(
         name=name, environment={"PATH": python.search_path}, visible=python.prefixes,
         warning=f"no catalog entry explains image '{name}': its command runs with the programs of this machine",

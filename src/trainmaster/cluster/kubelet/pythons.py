@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,10 +44,11 @@ class Interpreter:
 
     program: Path
     prefixes: tuple[Path, ...]
+    links: Path | None = None      # a directory with programs that this machine has under another name
 
     @property
     def search_path(self) -> str:
-        return f"{self.program.parent}:{SYSTEM_PATH}"
+        return ":".join(map(str, (self.program.parent, SYSTEM_PATH, *filter(None, [self.links]))))
 
 
 class Pythons:
@@ -69,7 +70,7 @@ class Pythons:
 
     async def _find(self, wanted: Packages) -> Interpreter | None:
         if not wanted.modules:
-            return None if wanted.packages or wanted.bare else own_interpreter()
+            return None if wanted.packages or wanted.bare else own_interpreter(self._envs)
         for program in self._interpreters:
             if (found := await _having(program, wanted.modules)) is not None:
                 return found
@@ -101,9 +102,17 @@ def host_interpreters() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(Path(program) for program in (sys.executable, typed) if program))
 
 
-def own_interpreter() -> Interpreter:
+def own_interpreter(envs: Path) -> Interpreter:
+    """The Python that runs us. Images of Python have a `python`; where the machine has a `python3` only, so do we."""
     base = Path(sys.base_prefix).resolve()
-    return Interpreter(base / "bin" / "python3", (base,))
+    program = base / "bin" / "python3"
+    if (base / "bin" / "python").exists():
+        return Interpreter(program, (base,))
+    links = envs / "names"
+    links.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        (links / "python").symlink_to(program)
+    return Interpreter(program, (base, links), links)
 
 
 _PROBE = """
