@@ -26,7 +26,7 @@ from trainmaster.runtime.informer import Informer
 from trainmaster.sdk.errors import CannotStart as CannotStart  # said by `follow`, so imported with it
 from trainmaster.sdk.errors import JobGone as JobGone
 from trainmaster.sdk.jobs import Job
-from trainmaster.sdk.logs import HELD, Batch, Life, Source, Wanted, read_on
+from trainmaster.sdk.logs import HELD, Batch, Life, Source, Wanted, life_of, read_on
 from trainmaster.sdk.pulse import IDLE, QUIET
 from trainmaster.sdk.replicas import JOB_NAME, Attempt, Replica, attempts_of, replica_of
 from trainmaster.sdk.session import Session
@@ -228,13 +228,7 @@ class _Follower:
                     partial(self._life, attempt)))
 
     def _life(self, attempt: Attempt) -> Life:
-        pod = self._pods.copy.get(self._key.namespace, attempt.pod)
-        if pod is None or uid_of(pod) != attempt.uid:
-            return "gone"
-        for each in pod.get("status", {}).get("containerStatuses") or ():
-            if each["name"] == attempt.container and each.get("restartCount", 0) == attempt.number:
-                return "running" if "running" in (each.get("state") or {}) else "ended"
-        return "gone"
+        return life_of(self._pods.copy.get(self._key.namespace, attempt.pod), attempt)
 
     def _event_changed(self, _before: Object | None, after: Object | None) -> None:
         if after is None:

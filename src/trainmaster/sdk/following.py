@@ -12,7 +12,7 @@ from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, uid_of
 from trainmaster.runtime.informer import Informer
 from trainmaster.sdk.jobs import Job
-from trainmaster.sdk.logs import Batch, Life, Wanted, read_on, sources
+from trainmaster.sdk.logs import Batch, Life, Wanted, life_of, read_on, sources
 from trainmaster.sdk.replicas import Attempt
 from trainmaster.sdk.session import Session
 
@@ -64,13 +64,7 @@ class Following:
 
     def _life(self, attempt: Attempt) -> Life:
         """How that life of the container is, as far as is known."""
-        pod = self._pods.copy.get(self._job.namespace, attempt.pod)
-        if pod is None or uid_of(pod) != attempt.uid:
-            return "gone"
-        for each in pod.get("status", {}).get("containerStatuses") or ():
-            if each["name"] == attempt.container and each.get("restartCount", 0) == attempt.number:
-                return "running" if "running" in (each.get("state") or {}) else "ended"
-        return "gone"
+        return life_of(self._pods.copy.get(self._job.namespace, attempt.pod), attempt)
 
     async def _end(self) -> None:
         await self._watched.synced()

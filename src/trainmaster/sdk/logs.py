@@ -74,6 +74,16 @@ Stamped = tuple[str, str]         # the time of a line, and its text
 Batch = tuple[str, list[Stamped]]
 
 
+def life_of(pod: Object | None, attempt: Attempt) -> Life:
+    """How that life of a container is, as far as its pod tells."""
+    if pod is None or uid_of(pod) != attempt.uid:
+        return "gone"
+    for each in pod.get("status", {}).get("containerStatuses") or ():
+        if each["name"] == attempt.container and each.get("restartCount", 0) == attempt.number:
+            return "running" if "running" in (each.get("state") or {}) else "ended"
+    return "gone"
+
+
 def sources(pods: Sequence[Object], wanted: Wanted) -> list[Source]:
     """What there is to read, in the order of names."""
     found = []

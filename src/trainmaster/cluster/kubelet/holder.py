@@ -14,7 +14,7 @@ import signal
 import socket
 
 from trainmaster.cluster.kubelet import linux, records
-from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only, reap_for_ever
+from trainmaster.cluster.kubelet.forks import fork_into, keep_only, stand
 from trainmaster.cluster.kubelet.records import Failed, Step
 from trainmaster.cluster.network import layout
 from trainmaster.cluster.network.netlink import Netlink
@@ -159,12 +159,4 @@ def _hold(run: str, proc: int, report: socket.socket, rootless: bool) -> None:
     except Failed as failed:
         report.send(json.dumps(failed.as_message()).encode())
         return
-    if not first:
-        report.send(json.dumps({"taken": True}).encode())
-        return
-    with contextlib.suppress(BrokenPipeError):   # whoever asked is gone; the next agent finds us by the record
-        socket.send_fds(report, [b"{}"], [os.pidfd_open(os.getpid())])
-    os.chdir("/")
-    become_quiet()
-    keep_only([])
-    reap_for_ever()
+    stand(first, report)

@@ -7,14 +7,13 @@ the pause process ends the whole pod by the kernel's hand, whatever its processe
 holds what its containers share and no host may see: volumes in memory.
 """
 
-import contextlib
 import json
 import os
 import socket
 from typing import TypedDict
 
 from trainmaster.cluster.kubelet import linux, records
-from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only, reap_for_ever
+from trainmaster.cluster.kubelet.forks import fork_into, stand
 from trainmaster.cluster.kubelet.records import Failed, Step
 from trainmaster.cluster.network.netlink import Netlink, mac_of, wait_until_forwarding
 
@@ -113,12 +112,4 @@ def _pause(plan: SandboxPlan, proc: int, report: socket.socket) -> None:
     except Failed as failed:
         report.send(json.dumps(failed.as_message()).encode())
         return
-    if not first:
-        report.send(json.dumps({"taken": True}).encode())
-        return
-    with contextlib.suppress(BrokenPipeError):   # the agent is gone; the next one finds us by the record
-        socket.send_fds(report, [b"{}"], [os.pidfd_open(os.getpid())])
-    os.chdir("/")
-    become_quiet()
-    keep_only([])
-    reap_for_ever()
+    stand(first, report)
