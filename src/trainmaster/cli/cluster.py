@@ -65,7 +65,6 @@ def options(command: Command) -> Command:
         return command(asked=Asked(namespace, kubeconfig, context), **rest)
 
     for option in (
-        click.option("--debug", is_flag=True, expose_value=False, help="Show where an unexpected error happened."),
         click.option("--context", help="Context of the kubeconfig."),
         click.option("--kubeconfig", metavar="FILE", help=f"Which cluster. {DEFAULT}"),
         click.option("-n", "--namespace", help="Default: that of the kubeconfig's context.",

@@ -74,26 +74,27 @@ def show(client: "Client", job: Job) -> None:
     click.echo(f"{job.kind} {job.namespace}/{job.name}")
     for title, text in _facts(job, f"{told.state}: {told.why}" if told.why else told.state):
         click.echo(f"  {title:<10} {text}")
-    _progress(job)
-    if told.more:
-        click.echo("\nWhy")
-        for line in told.more:
-            click.echo(f"  {line}")
+    progress = _progress(job)
+    _chapter("Progress", progress)
+    _chapter("Why", [line for line in told.more if line not in progress])
     _replicas(client, job)
     _conditions(job)
     _events(client, job)
 
 
-def _progress(job: Job) -> None:
+def _chapter(title: str, lines: list[str]) -> None:
+    if lines:
+        click.echo("\n".join(["", title, *(f"  {line}" for line in lines)]))
+
+
+def _progress(job: Job) -> list[str]:
     """How far it is, and its curves."""
     from datetime import UTC, datetime
 
     from trainmaster.progress import curves
 
-    if (found := curves.of(job.object)) is not None:
-        click.echo("\nProgress")
-        for line in curves.told(found, datetime.now(UTC)):
-            click.echo(f"  {line}")
+    found = curves.of(job.object)
+    return list(curves.told(found, datetime.now(UTC))) if found is not None else []
 
 
 def _facts(job: Job, state: str) -> "list[tuple[str, str]]":

@@ -43,7 +43,7 @@ def command(ctx: click.Context, asked: cluster.Asked, job: str, replica: str, co
     if tty and not sys.stdin.isatty():
         say("There is no terminal here to hand over; -t is left out.")
         tty = False
-    with asked.client() as client:
+    with asked.client(changes=True) as client:
         from trainmaster.cli.replicas import place
 
         meant = place(client, job, replica, container)

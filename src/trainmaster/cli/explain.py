@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli import cluster
-from trainmaster.cli.output import BAD_INPUT, Told
+from trainmaster.cli.output import BAD_INPUT, Told, printed
 
 if TYPE_CHECKING:
     from trainmaster.sdk.client import Client
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
               help="Jobs that are not submitted: would they start now, and if not, why?")
 @click.option("--quiet", "--hangs-after", default="5m", show_default=True, metavar="SPAN",
               help="Silence after which a job is suspected to hang.")
-@click.option("-o", "--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="Form of the output.")
+@cluster.output
 @cluster.options
 def command(asked: cluster.Asked, job: str | None, files: tuple[str, ...], quiet: str, form: str) -> None:
     """Say in plain words why a job waits, failed or hangs; or, with -f, whether a job would start."""
@@ -29,13 +28,15 @@ def command(asked: cluster.Asked, job: str | None, files: tuple[str, ...], quiet
     limit = cluster.seconds(quiet, "--quiet")
     with asked.client() as client:
         found = list(_forecasts(client, files) if files else _explained(client, job or "", limit))
-    if form == "json":
-        import json
+    if form in ("json", "yaml"):
         from dataclasses import asdict
 
-        click.echo(json.dumps([asdict(each) for each in found], indent=2))
+        printed([{**asdict(each), "more": list(each.more)} for each in found], form)
         return
     for each in found:
+        if form == "name":
+            click.echo(f"{each.kind.lower()}/{each.name}")
+            continue
         click.echo(f"{each.kind.lower()}/{each.name}  {each.state}: {each.why}")
         for line in (*each.more, *each.progress):
             click.echo(f"  {line}")

@@ -34,8 +34,7 @@ def list_images(output: str) -> None:
 
 
 @command.command(
-    epilog="Examples: trainmaster images add mine/net --python tensorflow --workdir /app  ·  "
-    "trainmaster images add mine/tools:2 --rootfs image.tar"
+    epilog="Example: trainmaster images add mine/net --python tensorflow --workdir /app"
 )
 @click.argument("name")
 @click.option("--python", default="", metavar="NAME",

@@ -49,6 +49,11 @@ SECTIONS = (      # of `--help`
 )
 
 
+def debug() -> click.Option:
+    """An option of every command; `main` has taken it away before click looks."""
+    return click.Option(["--debug"], is_flag=True, expose_value=False, help="Show where an unexpected error happened.")
+
+
 class Lazy(click.Group):
     """A group whose commands are modules, each with a click command called `command`."""
 
@@ -60,6 +65,8 @@ class Lazy(click.Group):
             return None
         found = importlib.import_module(COMMANDS[cmd_name][0]).command
         assert isinstance(found, click.Command)
+        if not any("--debug" in each.opts for each in found.params):
+            found.params.append(debug())
         return found
 
     def invoke(self, ctx: click.Context) -> object:

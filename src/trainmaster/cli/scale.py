@@ -3,7 +3,7 @@
 import click
 
 from trainmaster.cli import cluster
-from trainmaster.cli.output import BAD_INPUT, Told, reported
+from trainmaster.cli.output import BAD_INPUT, Told, reported, say
 
 
 @click.command(epilog="Example: trainmaster scale mnist --replicas worker=4")
@@ -12,12 +12,15 @@ from trainmaster.cli.output import BAD_INPUT, Told, reported
 @cluster.output
 @cluster.options
 def command(asked: cluster.Asked, job: str, replicas: tuple[str, ...], form: str) -> None:
-    """Change how many replicas a job has. Frameworks that are not elastic take notice at their next start only."""
+    """Change how many replicas a job has. One that is not elastic takes notice at its next start only."""
     wanted = parsed(replicas)
     with asked.client(changes=True) as client:
         found = client.scale(job, wanted)
         numbers = ", ".join(f"{role.name}={role.replicas}" for role in found.roles())
         reported(found.resource, found.object, f"scaled: {numbers}", form)
+        if not found.elastic and found.state in ("Running", "Restarting"):
+            say(f"note: {found.kind} {found.name} is not elastic: replicas that run were told how many they are, and "
+                f"do not take notice. `trainmaster restart {found.name}` starts all of them with the new number.")
 
 
 def parsed(replicas: tuple[str, ...]) -> int | dict[str, int]:

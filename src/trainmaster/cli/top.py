@@ -24,8 +24,9 @@ def command(asked: cluster.Asked, what: str, everywhere: bool, form: str) -> Non
     """Show what the replicas of a job use, or all pods, or nodes."""
     from trainmaster.api.meta import name_of
 
+    sort = "node" if what in ("nodes", "node", "no") else "pod"
     with asked.client() as client:
-        if what in ("nodes", "node", "no"):
+        if sort == "node":
             things, job = _asked(client, f"{GROUP}/nodes"), ""
         elif what in ("pods", "pod", "po"):
             space = "" if everywhere else f"/namespaces/{client.session.namespace}"
@@ -38,7 +39,7 @@ def command(asked: cluster.Asked, what: str, everywhere: bool, form: str) -> Non
             printed(listed(things), form)
         elif form == "name":
             for thing in things:
-                click.echo(name_of(thing))
+                click.echo(f"{sort}/{name_of(thing)}")
         elif not things:
             say("No figures yet. They come a few seconds after a container has started.")
         else:

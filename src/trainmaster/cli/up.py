@@ -12,6 +12,7 @@ from trainmaster.local.up import Up, up
 
 
 @click.command(epilog="Example: trainmaster up --resource nvidia.com/gpu=4")
+@click.option("--foreground", is_flag=True, help="Stay, and stop the cluster with Ctrl-C or SIGTERM.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="that of the last time, else any",
               help="Port of the API server on 127.0.0.1.")
 @click.option("--cpus", help="CPUs that the node offers. Default: four times the cores.")
@@ -26,9 +27,9 @@ from trainmaster.local.up import Up, up
               help="Add N nodes whose pods are only simulated.")
 @click.option("--fake-node", metavar="NAME=AMOUNT,…", default="cpu=64,memory=512Gi,nvidia.com/gpu=8", show_default=True,
               help="What each of them offers.")
-def command(port: int, cpus: str | None, memory: str | None, resources: tuple[str, ...], only: str | None, gang: str,
-            fake_nodes: int, fake_node: str) -> None:
-    """Start the embedded cluster in the background and wait until it is ready."""
+def command(foreground: bool, port: int, cpus: str | None, memory: str | None, resources: tuple[str, ...],
+            only: str | None, gang: str, fake_nodes: int, fake_node: str) -> None:
+    """Start the embedded cluster in the background and wait until it is ready; with --foreground, stay with it."""
     home = Home.from_environment()
     began = time.monotonic()
     simulated = offered(None, None, tuple(fake_node.split(",")), "--fake-node") if fake_nodes else {}
@@ -39,6 +40,20 @@ def command(port: int, cpus: str | None, memory: str | None, resources: tuple[st
     else:
         say(f"The cluster is up at {cluster.server} after {time.monotonic() - began:.1f} s.")
     say(f"  export KUBECONFIG={home.kubeconfig}")
+    if foreground:
+        _stay(home)
+
+
+def _stay(home: Home) -> None:
+    from trainmaster.local.down import down
+    from trainmaster.local.staying import stay
+
+    ended = stay(home, lambda: say("Ctrl-C stops it."))
+    down(home, say=say)
+    if ended:
+        raise Told(f"The {ended} of the cluster ended; see {home.logs / f'{ended}.log'}. The cluster is down.",
+                   NO_CLUSTER)
+    say("The cluster is down.")
 
 
 def start(home: Home, asked: Asked = Asked(), offers: dict[str, str] | None = None) -> Up:      # noqa: B008  frozen

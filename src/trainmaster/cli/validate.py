@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmaster.api.meta import name_of
+from trainmaster.cli.cluster import output
 from trainmaster.cli.output import BAD_INPUT, printed, say
 from trainmaster.sdk.manifests import Manifest, ManifestError, files, read
 
@@ -16,12 +18,11 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: trainmaster validate -f job.yaml")
 @click.argument("targets", nargs=-1, metavar="[FILE|FOLDER|-]...")
 @click.option("-f", "--filename", "named", multiple=True, metavar="FILE|FOLDER|-", help="As kubectl has it.")
-@click.option("-o", "--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="Form of the output.")
+@output
 def command(targets: tuple[str, ...], named: tuple[str, ...], form: str) -> None:
     """Say what is wrong with manifests, with file, line, field and remedy.
 
-    Nothing is sent anywhere. Exit code: 0 nothing is wrong, 2 something is.
+    Nothing is sent anywhere. Exit code: 0 nothing is wrong, 2 something is; -o name lists the objects that are right.
     """
     wanted = (*named, *targets)
     if not wanted:
@@ -29,8 +30,13 @@ def command(targets: tuple[str, ...], named: tuple[str, ...], form: str) -> None
     wrong, manifests = _read(wanted)
     found = asyncio.run(_judge(manifests))
     mistakes = len(wrong) + sum(not finding.advice for _, finding in found)
-    if form == "json":
+    if form in ("json", "yaml"):
         printed([*({"what": problem, "advice": False} for problem in wrong), *(_record(*each) for each in found)], form)
+        sys.exit(BAD_INPUT if mistakes else 0)
+    if form == "name":
+        for manifest in manifests:
+            if not any(each is manifest and not finding.advice for each, finding in found):
+                click.echo(f"{manifest.thing['kind'].lower()}/{name_of(manifest.thing)}")
         sys.exit(BAD_INPUT if mistakes else 0)
     for problem in wrong:
         say(f"error: {problem}")

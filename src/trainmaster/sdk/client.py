@@ -133,10 +133,13 @@ class AsyncClient:
             async for batch in lines:
                 yield batch
 
-    async def events(self, job: JobRef, *, namespace: str | None = None) -> "builtins.list[Happening]":
-        """What happened to the job, its pods and its group, the oldest first."""
-        from trainmaster.sdk.happenings import happenings
+    async def events(self, job: JobRef | None = None, *, namespace: str | None = None,
+                     all_namespaces: bool = False) -> "builtins.list[Happening]":
+        """What happened to the job, its pods and its group, the oldest first; without a job, to everything."""
+        from trainmaster.sdk.happenings import everything, happenings
 
+        if job is None:
+            return await everything(self.session, "" if all_namespaces else namespace or self.session.namespace)
         return await happenings(self.session, await self.session.find(job, namespace))
 
     async def explain(self, job: JobRef, *, namespace: str | None = None) -> "Explanation":
@@ -260,9 +263,10 @@ class Client:
 
         return aside(batches)
 
-    def events(self, job: JobRef, *, namespace: str | None = None) -> "builtins.list[Happening]":
+    def events(self, job: JobRef | None = None, *, namespace: str | None = None,
+               all_namespaces: bool = False) -> "builtins.list[Happening]":
         """As `AsyncClient.events`."""
-        return done(self._same.events(job, namespace=namespace))
+        return done(self._same.events(job, namespace=namespace, all_namespaces=all_namespaces))
 
     def explain(self, job: JobRef, *, namespace: str | None = None) -> "Explanation":
         """As `AsyncClient.explain`."""

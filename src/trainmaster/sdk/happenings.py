@@ -1,10 +1,10 @@
-"""The events of a job: about itself, its pods and services, its group. What was said about those that are gone, too."""
+"""Events: of a job (about itself, its pods and services, its group; the gone ones, too), or of everything."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.api.core import EVENTS, PODS
-from trainmaster.api.meta import Json, Object, moment, revision_of, uid_of
+from trainmaster.api.meta import Json, Object, moment, name_of, namespace_of, revision_of, uid_of
 from trainmaster.sdk.jobs import Job
 from trainmaster.sdk.session import Session
 
@@ -19,6 +19,14 @@ class Happening:
     about: str           # pod/mnist-worker-0
     message: str
     count: int = 1
+    name: str = ""       # of the event itself
+    namespace: str = ""
+
+
+async def everything(session: Session, namespace: str) -> list[Happening]:
+    """Of a namespace, or of all if it is empty; the oldest first."""
+    events = (await session.client.list(EVENTS, namespace)).items
+    return [happening(each) for each in sorted(events, key=in_order)]
 
 
 async def happenings(session: Session, job: Job) -> list[Happening]:
@@ -36,7 +44,7 @@ def happening(event: Object) -> Happening:
     return Happening(
         _latest(event), str(event.get("type", "")), str(event.get("reason", "")),
         f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}", str(event.get("message", "")).strip(),
-        int(series.get("count") or event.get("count") or 1),
+        int(series.get("count") or event.get("count") or 1), name_of(event), namespace_of(event),
     )
 
 

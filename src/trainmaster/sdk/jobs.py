@@ -83,6 +83,12 @@ class Job:
         return f"{JOB_NAME if is_training(self.resource) else BATCH_NAME}={self.name}"
 
     @property
+    def elastic(self) -> bool:
+        """Whether replicas that run take notice when others come and go."""
+        spec = self.object.get("spec") or {}
+        return not is_training(self.resource) or bool(spec.get("elasticPolicy") or spec.get("enableDynamicWorker"))
+
+    @property
     def owned(self) -> bool:
         """Whether it is a part of something else, as the launcher of an MPIJob is."""
         return controller_of(self.object) is not None

@@ -24,6 +24,27 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
     assert f"Example: trainmaster {command}" in shown.output
 
 
+# What they print has one form only.
+FORMLESS = {"up", "down", "run", "logs", "exec", "cp", "crds", "operator", "scheduler", "completion"}
+# Of this machine, or of none.
+CLUSTERLESS = {"up", "down", "status", "validate", "images", "crds", "completion", "operator", "scheduler", "doctor"}
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_commands_have_the_same_options(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    options = {word: each for each in command.params for word in each.opts}
+
+    assert "--debug" in options
+    if name not in FORMLESS:
+        form = options["-o"].type
+        assert isinstance(form, click.Choice)
+        assert ["table", "wide", "json", "yaml", "name"] == list(form.choices)
+    if name not in CLUSTERLESS:
+        assert {"-n", "--namespace", "--kubeconfig", "--context"} <= set(options)
+
+
 def test_help_lists_every_command_and_loads_none() -> None:
     """Starting must stay cheap: nothing asynchronous, no client, no terminal library for a word of help."""
     program = """
@@ -77,6 +98,12 @@ def test_every_command_has_its_section_of_help() -> None:
                      id="a kind that is none"),
         pytest.param(["operator", "--master=http://x", "--metrics-bind-address=x"],
                      "--metrics-bind-address x: write HOST:PORT", id="an address that is none"),
+        pytest.param(["validate"], "give a file, a folder, or - for standard input", id="nothing to look at"),
+        pytest.param(["completion", "tcsh"], "'tcsh' is not one of 'bash', 'fish', 'zsh'", id="another shell"),
+        pytest.param(["run", "x.py", "--workers", "0"], "0 is not in the range x>=1", id="no workers"),
+        pytest.param(["run", "x.py", "--framework", "tf"], "'tf' is not one of 'pytorch'", id="no framework"),
+        pytest.param(["up", "--fake-nodes", "1", "--fake-node", "cpu"], "--fake-node cpu: write NAME=AMOUNT",
+                     id="a simulated resource without an amount"),
         pytest.param(["fly"], "No such command", id="a command that is none"),
         pytest.param(["lgos"], "No such command 'lgos'. Did you mean logs?", id="a command that is nearly one"),
     ],

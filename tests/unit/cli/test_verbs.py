@@ -150,7 +150,33 @@ def test_events_are_listed(shell: Shell) -> None:
                                                        "namespace": shell.namespace}}))
 
     assert ["Warning", "Oops", "tfjob/mnist", "it", "went", "wrong"] == lines(shell.says("events", "mnist"))[1][-6:]
-    assert "Oops" == json.loads(shell.says("events", "mnist", "-o", "json"))[0]["reason"]
+    (told,) = json.loads(shell.says("events", "mnist", "-o", "json"))
+    assert ["time", "type", "reason", "about", "message", "count"] == list(told)
+    assert ["event/e"] == shell.says("events", "-o", "name").split()
+    assert shell.namespace in [row[0] for row in lines(shell.says("events", "-A"))]
+    assert "a job is in one namespace" in shell.run("events", "mnist", "-A").output
+
+
+@pytest.mark.parametrize("words", [
+    ["apply", "-f", "-"], ["scale", "mnist", "--replicas", "worker=3"], ["suspend", "mnist"], ["resume", "mnist"],
+    ["restart", "mnist"], ["delete", "mnist"],
+], ids=lambda words: words[0])
+def test_who_changes_something_names_the_cluster(shell: Shell, words: list[str]) -> None:
+    shell.says("apply", "-f", "-", text=JOB)
+    shown = shell.run(*words, text=JOB)
+
+    assert shown.stderr.startswith("on the embedded cluster (https://127.0.0.1:")
+    assert "embedded" not in shown.stdout, "not among the results"
+
+
+def test_scaling_what_is_not_elastic_is_done_with_a_note(shell: Shell) -> None:
+    shell.says("apply", "-f", "-", text=JOB)
+    quiet = shell.run("scale", "mnist", "--replicas", "worker=3").stderr
+    shell.condition("Running")
+    noted = shell.run("scale", "mnist", "--replicas", "worker=4").stderr
+
+    assert ("note: " in quiet, "note: TFJob mnist is not elastic" in noted) == (False, True)
+    assert "`trainmaster restart mnist`" in noted
 
 
 @pytest.mark.parametrize(
@@ -166,6 +192,16 @@ def test_events_are_listed(shell: Shell) -> None:
         pytest.param(["get", "jobs", "--context", "prod"], 3, "there is no ~/.kube/config", id="a context of nobody"),
         pytest.param(["get", "jobs", "--kubeconfig", "/no/where"], 2, "No such file", id="a kubeconfig of nobody"),
         pytest.param(["delete", "pods", "a", "--all"], 2, "they take no names", id="all and one"),
+        pytest.param(["delete"], 2, "say what to delete", id="nothing to delete"),
+        pytest.param(["explain"], 2, "Name a job, or a manifest with -f", id="nothing to explain"),
+        pytest.param(["scale", "x", "--replicas", "worker=many"], 2, "write ROLE=NUMBER", id="no number of replicas"),
+        pytest.param(["scale", "x", "--replicas", "2", "--replicas", "ps=1"], 2, "name the role of each", id="no role"),
+        pytest.param(["wait", "x", "--timeout", "soon"], 2, "write a span of time", id="no time to wait"),
+        pytest.param(["exec", "x", "ls"], 2, "What to run comes after --", id="a command without --"),
+        pytest.param(["exec", "x"], 2, "say what to run", id="nothing to run in a replica"),
+        pytest.param(["cp", "a", "b"], 2, "JOB", id="a copy without a replica"),
+        pytest.param(["get", "-o", "xml"], 2, "is not one of 'table', 'wide', 'json', 'yaml', 'name'", id="no form"),
+        pytest.param(["logs", "x", "--tail", "-1"], 2, "-1 is not in the range", id="fewer than no lines"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(shell: Shell, words: list[str], code: int, sentence: str) -> None:
