@@ -77,7 +77,7 @@ def _command(found: click.Command, ctx: click.Context, called: str) -> Iterator[
     yield ""
     yield _prose(found.help or "")
     yield ""
-    yield f"```\n{called} {' '.join(found.collect_usage_pieces(ctx))}\n```"
+    yield f"```text\n{called} {' '.join(found.collect_usage_pieces(ctx))}\n```"
     example = (found.epilog or "").removeprefix("Example: ")
     if example:
         yield f"\nExample: `{example}`"
@@ -106,7 +106,7 @@ def _prose(text: str) -> str:
     parts = []
     for paragraph in text.split("\n\n"):
         if paragraph.startswith("\b"):
-            parts.append("```\n" + paragraph.removeprefix("\b").strip("\n") + "\n```")
+            parts.append("```text\n" + paragraph.removeprefix("\b").strip("\n") + "\n```")
         else:
             parts.append(" ".join(paragraph.split()))
     return "\n\n".join(parts)
@@ -150,7 +150,7 @@ def python() -> str:
             given = str(inspect.signature(verb)).replace("(self, ", "(").replace("(self)", "()")
             given = re.sub(r"(: |-> |\*\*\w+: )'([^']*)'", r"\1\2", given)
             given = re.sub(r"trainmaster\.(?:\w+\.)+|pathlib\.|collections\.abc\.|typing\.|builtins\.", "", given)
-            parts += ["", f"### {name}", "", f"```python\n{name}{given}\n```", "", about]
+            parts += ["", f"### {name}", "", f"```text\n{name}{given}\n```", "", about]
     parts += ["", "## A job", "", "| attribute | is |", "|---|---|"]
     for name, found in inspect.getmembers(Job, lambda each: isinstance(each, property) or inspect.isfunction(each)):
         if not name.startswith("_"):
@@ -193,9 +193,10 @@ def kind_page(kind: JobKind) -> str:
 
 
 def example(kind: JobKind) -> Object:
-    """The smallest job with two workers."""
+    """The smallest job with two workers, which print what they are told."""
     def role(replicas: int) -> Object:
-        container = {"name": kind.container, "image": "example/image", "command": ["python", "train.py"]}
+        program = "import os; print(*sorted(os.environ.items()), sep='\\n')"
+        container = {"name": kind.container, "image": "python:3.11", "command": ["python", "-c", program]}
         return {"replicas": replicas, "template": {"spec": {"containers": [container]}}}
 
     roles = {name: role(1) for name in (*kind.needed, *kind.deciding[:1]) if name != "Worker"}
@@ -203,14 +204,19 @@ def example(kind: JobKind) -> Object:
     if "jobMode" in kind.required:
         more, roles["Server"] = {"jobMode": "MXTrain"}, role(1)
     roles["Worker"] = role(2)
-    return {"apiVersion": kind.resource.api_version, "kind": kind.kind, "metadata": {"name": "example"},
+    return {"apiVersion": kind.resource.api_version, "kind": kind.kind, "metadata": {"name": example_name(kind)},
             "spec": {**more, kind.replica_field: roles}}
+
+
+def example_name(kind: JobKind) -> str:
+    """Each its own, so that all can be tried in one namespace."""
+    return kind.singular.removesuffix("job")
 
 
 def _told(job: Object, kind: JobKind) -> Iterator[tuple[str, str]]:
     placed = {**job, "metadata": {**job["metadata"], "namespace": "default", "uid": "0"}}
     pods = [each for each in preview(placed, datetime(2026, 1, 1, tzinfo=UTC)) if each["kind"] == "Pod"]
-    worker = next(each for each in pods if each["metadata"]["name"] == "example-worker-0")
+    worker = next(each for each in pods if each["metadata"]["name"] == f"{example_name(kind)}-worker-0")
     container = next(each for each in worker["spec"]["containers"] if each["name"] == kind.container)
     for each in container.get("env") or ():
         yield each["name"], str(each.get("value", ""))

@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from tests.docs.pages import BLOCK, DOCS, LINK, ROOT, blocks, commands
 from tools import reasons, reference
 
 from trainmaster.cli.main import COMMANDS, cli
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
-LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")])
+CHINESE = sorted((DOCS / "zh").rglob("*.md"))
+# What people come with, and what they read first.
+IN_CHINESE = ("README", "start/*", "walk-throughs/*", "coming-from/*", "troubleshooting")
 OURS = re.compile(r"(?<![\w./-])trainmaster\.dev/[a-z]+(?:-[a-z]+)*(?![\w-])")
 # Written in the prose of the code as the group of our names, and as names of images.
 NO_NAMES = {"trainmaster.dev/jax", "trainmaster.dev/lightgbm", "trainmaster.dev/mxnet", "trainmaster.dev/xgboost",
@@ -92,12 +92,57 @@ def test_every_page_can_be_reached_from_the_first() -> None:
     assert [] == [str(page.relative_to(DOCS)) for page in sorted(DOCS.rglob("*.md")) if page not in seen]
 
 
+def twin(page: Path) -> Path:
+    return DOCS / page.relative_to(DOCS / "zh")
+
+
+def test_what_is_read_first_is_there_in_chinese() -> None:
+    wanted = {path for pattern in IN_CHINESE for path in DOCS.glob(f"{pattern}.md")}
+
+    assert wanted == {twin(page) for page in CHINESE}
+
+
+@pytest.mark.parametrize("page", CHINESE, ids=lambda path: str(path.relative_to(DOCS)))
+def test_both_languages_show_the_same(page: Path) -> None:
+    here, there = (str(each.relative_to(ROOT)) for each in (page, twin(page)))
+    chapters = [re.findall(r"^#+ ", BLOCK.sub("", each.read_text()), re.MULTILINE) for each in (page, twin(page))]
+
+    assert commands(there) == commands(here)
+    assert blocks(there, "yaml") == blocks(here, "yaml")
+    assert chapters[0] == chapters[1]
+    for one, other in ((page, twin(page)), (twin(page), page)):
+        assert other in {(one.parent / link).resolve() for link in LINK.findall(one.read_text())}, "link to the twin"
+
+
+def test_messages_that_are_explained_are_the_same_in_both_languages() -> None:
+    explained = [re.findall(r"^\*\*(.*?)\*\*", page.read_text(), re.MULTILINE)
+                 for page in (DOCS / "troubleshooting.md", DOCS / "zh" / "troubleshooting.md")]
+
+    assert explained[0] == explained[1]
+
+
+def test_messages_that_are_explained_are_said_by_the_code() -> None:
+    """Their longest words in a row, at least; … stands for what differs."""
+    source = " ".join(path.read_text() for path in (ROOT / "src" / "trainmaster").rglob("*.py"))
+    said = re.sub(r"\{[^{}]*\}", "…", re.sub(r"\"\s*\n\s*f?\"", "", source))
+    messages = re.findall(r"^\*\*(.*?)\*\*", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
+
+    assert [] == [message for message in messages
+                  if max(re.split(r"['….;:,]", message), key=len).strip() not in said]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_block_says_what_it_is(page: Path) -> None:
+    """Else nobody knows whether it can be typed."""
+    assert "" not in {language for language, _ in BLOCK.findall(page.read_text())}
+
+
 def lines_shown() -> Iterator[tuple[Path, str]]:
     """Command lines of ours in blocks and in running text."""
     for page in PAGES:
         text = page.read_text()
         for language, block in BLOCK.findall(text):
-            for line in block.splitlines() if language in ("", "sh", "bash", "console") else ():
+            for line in block.splitlines() if language == "sh" else ():
                 words = line.removeprefix("$ ").split("  #")[0].strip()
                 if re.match(r"(\.venv/bin/)?trainmaster ", words):
                     yield page, words

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from tests.docs.readme import PAGES, ROOT, commands, links
+from tests.docs.pages import READMES, ROOT, commands, links
 
 TWO_SCREENS = 80      # lines
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", READMES)
 def test_it_is_short_and_its_links_lead_somewhere(page: str) -> None:
     assert len((ROOT / page).read_text().splitlines()) <= TWO_SCREENS
     assert [] == [target for target in links(page) if not (ROOT / target).exists()]
