@@ -33,11 +33,11 @@ from trainmaster.sdk.client import Client
 HERE = Path(__file__).parent
 HELLO = HERE / "hello.py"
 OURS = str(Path(sys.executable).with_name("trainmaster"))
-PYTHON = str(own_interpreter().program)      # the one that pods of the image `python` have: the same on both sides
 MANY = 16
 FLOOD = 300_000          # lines
 PATIENCE = 300.0
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainmaster-tests" / "envs"
+PYTHON = str(own_interpreter(CACHE).program)      # that of pods of the image `python`: the same on both sides
 PEERS = Packages(("torchx==0.7.0", "kubeflow==0.5.0"))
 
 
