@@ -68,6 +68,8 @@ def test_what_cannot_be_made_is_not_acceptable(accept: str) -> None:
     pytest.param("application/json", b'{"metadata":', 400, id="half a JSON"),
     pytest.param("application/json", b"", 400, id="no body"),
     pytest.param("application/json", b'{"a":' * 200 + b"1" + b"}" * 200, 400, id="very deep"),
+    pytest.param("application/json", b'{"a":{},"b":' * 200 + b"{}" + b',"c":"{}"}' * 200, 400,
+                 id="very deep, with much that is empty on the way"),
     pytest.param("application/json", b"[" * 100_000, 400, id="endless"),
     pytest.param("application/json", b'{"a":"' + b"x" * (3 << 20) + b'"}', 413, id="very large"),
     pytest.param("application/json", b'{"a":NaN}', 400, id="not a number"),
