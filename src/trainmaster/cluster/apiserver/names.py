@@ -61,10 +61,16 @@ def label_value(value: str) -> Faults:
         "'.', and must start and end with an alphanumeric character", "MyValue", "my_value", "12345")
 
 
+_KEY = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+
+
 def qualified(key: str) -> Faults:
     """A key of a label or annotation: an optional DNS prefix, a slash, a name."""
     if len(key) <= _LONGEST_KEY and _is_key(key):
         return []
+    if key.count("/") > 1:
+        [fault] = _match("", _QUALIFIED, f"a valid label key {_KEY}", "MyName", "my.name", "123-abc")
+        return [f"{fault} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     prefix, slash, name = key.rpartition("/")
     found: Faults = []
     if slash and not prefix:
@@ -74,8 +80,7 @@ def qualified(key: str) -> Faults:
     if not name:
         found.append("name part must be non-empty")
     return found + [f"name part {fault}" for fault in _length(name, 63)] + _match(
-        name, _QUALIFIED, "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-        "with an alphanumeric character", "MyName", "my.name", "123-abc")
+        name, _QUALIFIED, f"name part {_KEY}", "MyName", "my.name", "123-abc")
 
 
 @lru_cache(maxsize=MOST_KEYS)

@@ -1,6 +1,7 @@
 """Label and field selectors: parsed once per request, then asked about every object.
 
-Clients send them empty, with a trailing comma, with a term repeated; all of that selects as if it were not there.
+Clients send them empty, with a term repeated, those of fields with a trailing comma; all of that selects as if it were
+not there. How those of labels are written is in `selector_syntax`.
 """
 
 import re
@@ -11,41 +12,10 @@ from functools import lru_cache
 import orjson
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import failures, names
-
-_TERM = re.compile(
-    r"\s*(?:"
-    r"(?P<absent>!\s*(?P<absent_key>[^\s!=<>(),]+))"
-    r"|(?P<key>[^\s!=<>(),]+)\s*(?:"
-    r"(?P<operator>==|=|!=|>|<)\s*(?P<value>[^\s!=<>(),]*)"
-    r"|(?P<set>(?:in|notin))\s*\(\s*(?P<values>[^()]*?)\s*\)"
-    r")?"
-    r")\s*(?:,|$)")
+from trainmaster.cluster.apiserver import failures, selector_syntax
+from trainmaster.cluster.apiserver.selector_syntax import Requirement
 
 NAME, NAMESPACE = "metadata.name", "metadata.namespace"
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One term of a label selector."""
-
-    key: str
-    operator: str                       # in, notin, exists, absent, gt, lt
-    values: frozenset[str] = frozenset()
-
-    def holds(self, labels: Mapping[str, str]) -> bool:
-        value = labels.get(self.key)
-        match self.operator:
-            case "in":
-                return value is not None and value in self.values
-            case "notin":
-                return value is None or value not in self.values
-            case "exists":
-                return value is not None
-            case "absent":
-                return value is None
-            case _:
-                return value is not None and _compares(value, self.operator, next(iter(self.values)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +99,10 @@ def selector(labels: str, fields: str, selectable: Sequence[str] = ()) -> Select
 
 @lru_cache(maxsize=512)
 def parse_labels(text: str) -> tuple[Requirement, ...]:
-    found: list[Requirement] = []
-    position = 0
-    stripped = text.strip().strip(",").strip()
-    while position < len(stripped):
-        match = _TERM.match(stripped, position)
-        if match is None or match.end() == position:
-            raise failures.bad_request(f"unable to parse requirement: found '{stripped[position:position + 40]}', "
-                                       "expected: a label, in, notin, =, ==, !=, gt, lt")
-        found.append(_requirement(match))
-        position = match.end()
-    return tuple(dict.fromkeys(found))
+    try:
+        return tuple(dict.fromkeys(selector_syntax.read(text)))
+    except selector_syntax.Unreadable as why:
+        raise failures.bad_request(str(why)) from why
 
 
 @lru_cache(maxsize=512)
@@ -185,37 +148,6 @@ _SHORTCUTS: dict[str, Callable[[Object], str]] = {
     "spec.hostNetwork": _flag("spec.hostNetwork"),
 }
 
-
-def _requirement(match: re.Match[str]) -> Requirement:
-    if match["absent"]:
-        return Requirement(_checked_key(match["absent_key"]), "absent")
-    key = _checked_key(match["key"])
-    if match["set"]:
-        values = frozenset(value.strip() for value in match["values"].split(","))
-        return Requirement(key, match["set"], frozenset(_checked_value(key, value) for value in values))
-    if match["operator"] is None:
-        return Requirement(key, "exists")
-    value = frozenset({_checked_value(key, match["value"])})
-    return Requirement(key, {"!=": "notin", ">": "gt", "<": "lt"}.get(match["operator"], "in"), value)
-
-
-def _checked_key(key: str) -> str:
-    for fault in names.qualified(key):
-        raise failures.bad_request(f"unable to parse requirement: key: Invalid value: {key!r}: {fault}")
-    return key
-
-
-def _checked_value(key: str, value: str) -> str:
-    for fault in names.label_value(value):
-        raise failures.bad_request(f"unable to parse requirement: values[0][{key}]: Invalid value: {value!r}: {fault}")
-    return value
-
-
-def _compares(value: str, operator: str, bound: str) -> bool:
-    try:
-        return int(value) > int(bound) if operator == "gt" else int(value) < int(bound)
-    except ValueError:
-        return False
 
 
 def _split(text: str) -> list[str]:
