@@ -35,6 +35,14 @@ CERTIFICATE = Path("/tmp/k8s-webhook-server/serving-certs")  # compiled into the
 PROBES, WEBHOOKS = 18081, 19443
 SLICE = ("tf-chief-success", "tf-exit-code-137", "tf-refused", "pytorch-success", "jax-success",
          "xgboost-suspend-resume", "gang-volcano-tf")
+# What the operator does or does not on a real kube-apiserver as well: 35 of the recordings, each of several runs,
+# say so of one event or another of these kinds (`volatile`), but a few runs cannot show every one.
+RACES: tuple[dict[str, Any], ...] = (
+    {"scenario": "*", "path": "events.Normal ExitedWithCode * exited with code 0",
+     "reason": "told only of replicas that the operator sees ended before it sees the job ended"},
+    {"scenario": "*", "path": "events.Warning * already exists",
+     "reason": "it creates by a cache that is behind its own writes"},
+)
 PROFILES = {
     "training": (),
     "training-volcano": ("--gang-scheduler-name=volcano",),
@@ -121,7 +129,7 @@ def recorded_again(
          *(parity.KIT / "scenarios" / f"{name}.yaml" for name in names)],
         cwd=parity.ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    return parity.judged({name: json.loads((output / f"{name}.json").read_text()) for name in names}, ())
+    return parity.judged({name: json.loads((output / f"{name}.json").read_text()) for name in names}, RACES)
 
 
 def training() -> list[str]:
