@@ -41,6 +41,8 @@ class Believed:
     """A token whose signature was verified."""
 
     claims: Object
+    who: Identity
+    names: tuple[tuple[str, str], ...]     # key and uid of what it is bound to, which must live
     seen: dict[str, int]       # the revision at which each object it names was last found to be the one
 
 
@@ -106,15 +108,10 @@ class Accounts:
         claims = found.claims
         fitting = [each for each in audiences or (ISSUER,) if each in claims["aud"]]
         moment = self._clock.now().timestamp()
-        if not fitting or not claims["nbf"] <= moment < claims["exp"] or not self._alive(found):
+        if not fitting or not claims["nbf"] <= moment < claims["exp"] \
+                or not all(self._is(found, *each) for each in found.names):
             return None
-        private = claims["kubernetes.io"]
-        extra = [(f"{_EXTRA}/credential-id", (f"JTI={claims['jti']}",))]
-        for kind in ("node", "pod"):
-            if (bound := private.get(kind)) is not None:
-                extra += [(f"{_EXTRA}/{kind}-name", (bound["name"],)), (f"{_EXTRA}/{kind}-uid", (bound["uid"],))]
-        whose = private["serviceaccount"]
-        return account(private["namespace"], whose["name"], whose["uid"], tuple(sorted(extra))), fitting
+        return found.who, fitting
 
     def _verified(self, token: str) -> Believed | None:
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
@@ -129,21 +126,10 @@ class Accounts:
                 "verify_aud": False})
         except (jwt.InvalidTokenError, ValueError):
             return None
-        found = self._believed[digest] = Believed(claims, {})
+        found = self._believed[digest] = Believed(claims, _identity(claims), _names(claims), {})
         if len(self._believed) > MOST_REMEMBERED:
             self._believed.popitem(last=False)
         return found
-
-    def _alive(self, found: Believed) -> bool:
-        private = found.claims["kubernetes.io"]
-        namespace = private["namespace"]
-        wanted = [(_key(SERVICE_ACCOUNTS, namespace, private["serviceaccount"]["name"]),
-                   private["serviceaccount"]["uid"])]
-        for kind, resource in _BINDABLE.items():
-            # The node of a pod is told along with it; only what the token is bound to must live.
-            if (bound := private.get(kind.lower())) is not None and not (kind == "Node" and "pod" in private):
-                wanted.append((_key(resource, namespace, bound["name"]), bound["uid"]))
-        return all(self._is(found, key, uid) for key, uid in wanted)
 
     def _is(self, found: Believed, key: str, uid: str) -> bool:
         record = self._store.get(key)
@@ -185,6 +171,27 @@ class Accounts:
             raise failures.not_found(resource, name)
         found: Object = orjson.loads(record.value)
         return found
+
+
+def _identity(claims: Object) -> Identity:
+    private = claims["kubernetes.io"]
+    extra = [(f"{_EXTRA}/credential-id", (f"JTI={claims['jti']}",))]
+    for kind in ("node", "pod"):
+        if (bound := private.get(kind)) is not None:
+            extra += [(f"{_EXTRA}/{kind}-name", (bound["name"],)), (f"{_EXTRA}/{kind}-uid", (bound["uid"],))]
+    whose = private["serviceaccount"]
+    return account(private["namespace"], whose["name"], whose["uid"], tuple(sorted(extra)))
+
+
+def _names(claims: Object) -> tuple[tuple[str, str], ...]:
+    private = claims["kubernetes.io"]
+    namespace, whose = private["namespace"], private["serviceaccount"]
+    found = [(_key(SERVICE_ACCOUNTS, namespace, whose["name"]), whose["uid"])]
+    for kind, resource in _BINDABLE.items():
+        # The node of a pod is told along with it; only what the token is bound to must live.
+        if (bound := private.get(kind.lower())) is not None and not (kind == "Node" and "pod" in private):
+            found.append((_key(resource, namespace, bound["name"]), bound["uid"]))
+    return tuple(found)
 
 
 def _key(resource: Resource, namespace: str, name: str) -> str:

@@ -6,6 +6,7 @@ the way back (a write that failed, an object that is gone), so that nothing stay
 
 import random
 from datetime import datetime
+from functools import lru_cache
 
 import orjson
 
@@ -32,6 +33,7 @@ CLAIMS = "/core/persistentvolumeclaims/"
 _ACCOUNTS = "/core/serviceaccounts/"
 _STORAGE_CLASSES = "/storage.k8s.io/storageclasses/"
 _PRIORITIES = "/scheduling.k8s.io/priorityclasses/"
+MOST_READ = 512
 # For names, which are no secret: the generator of the system is a call into it for every sign.
 by_chance: account_admission.Sign = random.Random().choice  # noqa: S311
 
@@ -211,7 +213,7 @@ class Admission:
         records = self._store.scan(f"/core/limitranges/{thing['metadata']['namespace']}/")
         if not records:
             return
-        ranges = [orjson.loads(record.value) for record in records]
+        ranges = [_read(record.value) for record in records]
         if limits.fill(thing, ranges):
             thing["status"] = {**(thing.get("status") or {}), "qosClass": pods.qos(thing["spec"])}
         if said := limits.broken(thing, ranges):
@@ -220,7 +222,7 @@ class Admission:
 
     def _give_account(self, pod: Object) -> None:
         record = self._store.latest(f"{_ACCOUNTS}{pod['metadata']['namespace']}/{account_admission.name_of(pod)}")
-        account = None if record is None else orjson.loads(record.value)
+        account = None if record is None else _read(record.value)
         account_admission.admit(pod, account, self._choose)
 
     def _give_class(self, claim: Object) -> None:
@@ -251,12 +253,18 @@ class Admission:
             return {"metadata": {"name": name}, "value": quotas.SYSTEM_PRIORITIES[name]}
         if name:
             record = self._store.latest(f"{_PRIORITIES}{name}")
-            return None if record is None else orjson.loads(record.value)
+            return None if record is None else _read(record.value)
         for record in self._store.scan(_PRIORITIES):
             if b'"globalDefault":true' in record.value:
-                found: Object = orjson.loads(record.value)
-                return found
+                return _read(record.value)
         return None
+
+
+@lru_cache(MOST_READ)
+def _read(value: bytes) -> Object:
+    """An object that many others are measured by and nobody changes: parsed once for each time it was written."""
+    found: Object = orjson.loads(value)
+    return found
 
 
 def _address(service: Object) -> str:
