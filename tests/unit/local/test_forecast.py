@@ -31,9 +31,11 @@ BUSY = There(nodes=[machine("a", gpu=5)], pods=[*SMALL, *LARGE], groups=[SMALL_G
 
 @pytest.mark.parametrize(("thing", "there", "sentence"), [
     pytest.param(job(2), There(nodes=[machine("a", gpu=4)]), "2 pods on a", id="there is room"),
-    pytest.param(job(4), BUSY, "1 of 4 members fit: 3 nvidia.com/gpu short; held by default/large, default/small; "
-                 "fits when large ends", id="there is not, and whose end makes enough"),
-    pytest.param(job(5), BUSY, "1 of 5 members fit: 4 nvidia.com/gpu short; held by default/large, default/small",
+    pytest.param(job(4), BUSY, "1 of 4 members fit: 3 nvidia.com/gpu short; held by default/large (3 "
+                 "nvidia.com/gpu), default/small (1 nvidia.com/gpu); fits when large ends",
+                 id="there is not, and whose end makes enough"),
+    pytest.param(job(5), BUSY, "1 of 5 members fit: 4 nvidia.com/gpu short; held by default/large (3 "
+                 "nvidia.com/gpu), default/small (1 nvidia.com/gpu)",
                  id="several must end"),
     pytest.param(job(9), BUSY, "1 of 9 members fit: 8 nvidia.com/gpu short; it would not fit even if nothing else ran",
                  id="there never will be"),

@@ -6,17 +6,20 @@ for the gang that waits for it, and the first in line cannot be overtaken for ev
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainmaster.api.meta import moment
 from trainmaster.cluster.scheduler import dialects, filters, queues
-from trainmaster.cluster.scheduler.amounts import PODS, Amounts, minus, plus, total
+from trainmaster.cluster.scheduler.amounts import Amounts, minus, plus, total
 from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.floor import Floor
-from trainmaster.cluster.scheduler.gangs import ALLOCATED, PENDING, Gang, share
+from trainmaster.cluster.scheduler.gangs import PENDING, Gang, share
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
-from trainmaster.cluster.scheduler.snapshot import Claim, Pod, State
+from trainmaster.cluster.scheduler.shortages import explain, holders, queue_full
+from trainmaster.cluster.scheduler.snapshot import Claim, Pod
 from trainmaster.cluster.scheduler.trial import Trial
 from trainmaster.cluster.scheduler.victims import push_out
 
@@ -34,12 +37,14 @@ def enqueue(floor: Floor) -> Iterator[None]:
         return
     used = total(minus(node.offers, node.idle) for node in floor.trial.snapshot.nodes.values())
     promised = total(account.inqueue for account in floor.accounts.values())
+    before: Counter[Account] = Counter()      # gangs of a queue that are further in front and not let in either
     for _, _, gang in sorted(there):
         yield
         account = floor.account(gang)
         wanted = gang.group.wanted or {}
         if account is None or not account.open or not account.leaf:
             continue      # said by `allocate`
+        before[account] += 1
         over = {name: amount + promised.get(name, 0) + used.get(name, 0)
                 - int(floor.cluster.get(name, 0) * floor.settings.overcommit) for name, amount in wanted.items()}
         over = {name: amount for name, amount in over.items() if amount > 0}
@@ -47,7 +52,7 @@ def enqueue(floor: Floor) -> Iterator[None]:
         if narrow is not None:
             full, short = narrow
             gang.refused = f"queue resource quota insufficient: insufficient {', '.join(sorted(short))}"
-            floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=full.queue.name, short=short)
+            floor.why[gang] = queue_full(floor, gang, full, short)
         elif over:
             gang.refused = f"resource in cluster is overused: overused {', '.join(sorted(over))}"
             # The factor is Volcano's business; what people lack is what is really not there.
@@ -55,14 +60,17 @@ def enqueue(floor: Floor) -> Iterator[None]:
                      for name in over}
             floor.why[gang] = Reason(
                 Code.CLUSTER_FULL, least=gang.least, queue=account.queue.name, short=short,
-                nodes=len(floor.trial.snapshot.nodes), holders=_holders(floor, gang, over),
+                nodes=len(floor.trial.snapshot.nodes), holders=holders(floor, gang, over),
                 ever=all(amount <= floor.cluster.get(name, 0) * floor.settings.overcommit
                          for name, amount in wanted.items()))
         else:
             gang.entered = True
+            before[account] -= 1
             promised = plus(promised, wanted)
             for each in account.line:
                 each.inqueue = plus(each.inqueue, wanted)
+        if gang in floor.why:
+            floor.why[gang] = replace(floor.why[gang], position=before[account])
 
 
 def _narrow(account: Account, wanted: Amounts) -> tuple[Account, dict[str, int]] | None:
@@ -107,7 +115,7 @@ def allocate(floor: Floor) -> Iterator[None]:
             heapq.heappush(line, (_order(floor, gang), number, gang))
         elif not started:
             if gang in floor.why and positions.get(gang, 1) > 1:
-                floor.why[gang] = _placed_in_line(floor.why[gang], positions[gang])
+                floor.why[gang] = replace(floor.why[gang], position=positions[gang])
             _keep_room(floor, gang)
             if account.queue.fifo:
                 del lines[account]
@@ -137,7 +145,7 @@ def _may_try(floor: Floor, gang: Gang) -> bool:
         return False
     if unplaced and dialect is dialects.COSCHEDULING and (gap := _gap(floor, gang)):
         floor.why[gang] = Reason(Code.CLUSTER_FULL, least=gang.least, queue=gang.group.queue, short=gap,
-                                 nodes=len(floor.trial.snapshot.nodes), holders=_holders(floor, gang, gap),
+                                 nodes=len(floor.trial.snapshot.nodes), holders=holders(floor, gang, gap),
                                  ever=all(amount <= floor.cluster.get(name, 0)
                                           for name, amount in (gang.group.wanted or {}).items()))
         return False
@@ -177,7 +185,7 @@ def _try(floor: Floor, gang: Gang, account: Account) -> bool:
         return False      # the rest waits, and the gang runs without it
     if _fits_later(floor, gang, members) or push_out(floor, gang, account, members):
         return False
-    _explain(floor, gang, failed)
+    explain(floor, gang, failed)
     return False
 
 
@@ -202,7 +210,7 @@ def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
         if short:
             full, what = short
             gang.errors[pod.uid] = f"queue {full.queue.name} may not have more {what}"
-            floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=full.queue.name, short={
+            floor.why[gang] = queue_full(floor, gang, full, {
                 what: pod.requests[what] + full.allocated.get(what, 0) - full.most.get(what, 0)})
         elif kind in roles and pod.role:
             gang.errors[pod.uid] = (f"Task {pod.key.name} with role spec {pod.role} has already predicated failed, "
@@ -242,82 +250,7 @@ def _refuse_for_queue(floor: Floor, gang: Gang, account: Account) -> None:
     wanted = total(pod.requests for pod in gang.waiting[:gang.least])
     short = {name: amount + account.allocated.get(name, 0) - account.most.get(name, 0)
              for name, amount in wanted.items()}
-    floor.why[gang] = Reason(Code.QUEUE_FULL, least=gang.least, queue=account.queue.name,
-                             short={name: amount for name, amount in short.items() if amount > 0})
-
-
-def _explain(floor: Floor, gang: Gang, failed: list[Pod]) -> None:
-    """Why no place was found: what all members that are still needed lack, together."""
-    if gang in floor.why:
-        return
-    held = sum(1 for pod in gang.pods if pod.state in ALLOCATED or pod.state is State.SUCCEEDED)
-    needed = failed[:max(gang.least - held - len(gang.found), 1)]
-    obstacles = gang.obstacles
-    by_amount = [name for name in obstacles if name.startswith("Insufficient ") or name == "Too many pods"]
-    short: dict[str, int] = {}
-    if by_amount and len(by_amount) == len(obstacles):
-        short = total(pod.requests for pod in needed)
-    if short and (stopped := _stopped_by_queue(floor, gang, short)):
-        floor.why[gang] = stopped
-        return
-    nodes = floor.trial.snapshot.nodes.values()
-    largest = {name: max((floor.trial.idle(node).get(name, 0) for node in nodes), default=0) for name in short}
-    lacked = {"pods" if name == "Too many pods" else name.removeprefix("Insufficient ") for name in by_amount}
-    floor.why[gang] = Reason(
-        Code.NO_NODE_FITS, least=gang.least, fitting=held + len(gang.found), queue=gang.group.queue,
-        short={name: amount for name, amount in short.items() if name in lacked}, largest={
-            name: amount for name, amount in largest.items() if name in lacked},
-        filters=dict(obstacles), nodes=len(floor.trial.snapshot.nodes), holders=_holders(floor, gang, lacked),
-        ever=fits_empty(floor, gang))
-
-
-def _stopped_by_queue(floor: Floor, gang: Gang, short: Amounts) -> Reason | None:
-    """The queue's share, if that would stop the gang even with what the nodes lack: then that is what to tell."""
-    account = floor.account(gang)
-    if account is None or account.queue.raw is None:
-        return None
-    mine = gang.group.key.dialect
-    there = queues.copies(other for (dialect, _), other in floor.accounts.items() if dialect == mine)
-    queues.settle(there.values(), plus(floor.cluster, short), quotas=dialects.by_name(mine) is dialects.T9K)
-    then = there[account.queue.name]
-    missing = max(gang.least - sum(1 for pod in gang.pods if pod.state in ALLOCATED), 0)
-    wanted = total(pod.requests for pod in gang.waiting[:missing])
-    for each in then.path:
-        over = {name: amount + each.allocated.get(name, 0) - each.most.get(name, 0)
-                for name, amount in wanted.items() if name != PODS and amount}
-        if over := {name: amount for name, amount in over.items() if amount > 0}:
-            return Reason(Code.QUEUE_FULL, least=gang.least, queue=each.queue.name, short=over)
-    return None
-
-
-def _holders(floor: Floor, gang: Gang, lacked: Amounts | set[str]) -> tuple[str, ...]:
-    """Who has most of what is missing; three at most."""
-    found = []
-    for other in floor.gangs:
-        held = sum(other.allocated.get(name, 0) for name in lacked) if other is not gang else 0
-        if held:
-            found.append((-held, str(other.group.key)))
-    return tuple(name for _, name in sorted(found)[:3])
-
-
-def fits_empty(floor: Floor, gang: Gang) -> bool:
-    """Whether the gang would fit if no other gang's pods were there."""
-    trial = Trial(floor.trial.snapshot)
-    for other in floor.gangs:
-        for pod in other.pods:
-            if other is not gang and pod.placed:
-                trial.evict(pod)
-    placed = []
-    for pod in gang.waiting:
-        if (there := choose(trial, pod)) is not None:
-            trial.place(pod, there.name)
-            placed.append(pod)
-    return gang.ready(placed)
-
-
-def _placed_in_line(reason: Reason, position: int) -> Reason:
-    return Reason(reason.code, reason.least, reason.fitting, reason.queue, position, reason.short, reason.largest,
-                  reason.filters, reason.nodes, reason.holders, reason.ever)
+    floor.why[gang] = queue_full(floor, gang, account, {name: amount for name, amount in short.items() if amount > 0})
 
 
 def _keep_room(floor: Floor, gang: Gang) -> None:

@@ -33,13 +33,18 @@ class Reason:
     position: int = 0                                     # in its queue, from 1
     short: Amounts = field(default_factory=dict)          # what is missing in all
     largest: Amounts = field(default_factory=dict)        # of what is missing: the largest free piece on one node
+    each: Amounts = field(default_factory=dict)           # of what is missing: what one member needs on one node
     filters: Mapping[str, int] = field(default_factory=dict)   # obstacle -> number of nodes
     nodes: int = 0
-    holders: tuple[str, ...] = ()                         # jobs that hold what is missing
+    holders: tuple[tuple[str, Amounts], ...] = ()         # jobs that hold what is missing, and how much
     ever: bool = True                                     # whether it would fit if nothing else ran
 
     def told(self) -> str:
         """One sentence for people."""
+        line = f"; number {self.position} in queue {self.queue}" if self.position > 1 else ""
+        return self._cause() + line
+
+    def _cause(self) -> str:
         match self.code:
             case Code.QUEUE_MISSING:
                 return f"queue {self.queue} does not exist; create it or name another"
@@ -48,7 +53,8 @@ class Reason:
             case Code.QUEUE_INNER:
                 return f"queue {self.queue} has queues below it and starts nothing itself; name one of those"
             case Code.QUEUE_FULL:
-                return f"queue {self.queue} may not have so much now: {_amounts(self.short)} short"
+                so_much = "not have so much now" if self.ever else "never have so much"
+                return self._shortage(f"queue {self.queue} may {so_much}")
             case Code.TOO_FEW_MEMBERS:
                 return f"{self.fitting} of {self.least} members exist; it starts when all are there"
             case Code.BEING_FREED:
@@ -66,10 +72,14 @@ class Reason:
         else:
             told = ", ".join(f"{count} {what}" for what, count in sorted(self.filters.items()))
             text += f": {told}" if told else ""
+        pieces = {name: amount for name, amount in self.largest.items() if 0 < amount < self.each.get(name, 0)}
+        if pieces:      # there is some, but not in one place
+            text += (f" (each needs {_amounts({name: self.each[name] for name in pieces})} on one node; "
+                     f"the most that is free on one is {_amounts(pieces)})")
         if not self.ever:
-            text += "; it would not fit even if nothing else ran"
+            text += "; it would not fit even if nothing else ran" if self.code is not Code.QUEUE_FULL else ""
         elif self.holders:
-            text += f"; held by {', '.join(self.holders)}"
+            text += f"; held by {', '.join(f'{name} ({_amounts(held)})' for name, held in self.holders)}"
         return text
 
     def compact(self) -> dict[str, Any]:
@@ -78,18 +88,19 @@ class Reason:
         for name in ("least", "fitting", "queue", "position", "nodes"):
             if value := getattr(self, name):
                 said[name] = value
-        for name in ("short", "largest"):
+        for name in ("short", "largest", "each"):
             if value := getattr(self, name):
                 said[name] = {what: shown(what, amount) for what, amount in value.items()}
         if self.filters:
             said["filters"] = dict(sorted(self.filters.items()))
         if self.holders:
-            said["holders"] = list(self.holders)
+            said["holders"] = {name: {what: shown(what, amount) for what, amount in held.items()}
+                               for name, held in self.holders}
         if not self.ever:
             said["ever"] = False
         return said
 
 
-def _amounts(short: Amounts) -> str:
+def _amounts(amounts: Amounts) -> str:
     return ", ".join(f"{shown(name, amount)} {'places for pods' if name == PODS else name}"
-                     for name, amount in sorted(short.items()) if amount > 0)
+                     for name, amount in sorted(amounts.items()) if amount > 0)
