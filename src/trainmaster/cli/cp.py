@@ -19,7 +19,8 @@ from trainmaster.cli.output import BAD_INPUT, FAILED, Told, say, told
 def command(asked: cluster.Asked, source: str, target: str, container: str) -> None:
     """Copy a file or folder from or to a replica of a job.
 
-    From a replica that has ended, too, on the embedded cluster: what it wrote is kept for as long as its pod.
+    From a replica that has ended, too, on the embedded cluster: what it wrote is kept for as long as its job, though
+    its pod may be gone.
     """
     there, path = split(source)
     other, other_path = split(target)

@@ -8,6 +8,7 @@ from trainmaster.sdk.errors import NoJob, NoReplica
 if TYPE_CHECKING:
     from trainmaster.api.meta import Object
     from trainmaster.sdk.client import Client
+    from trainmaster.sdk.jobs import Job
 
 FIRST = ("chief", "master", "worker")      # who leads, if nobody was named
 
@@ -49,6 +50,8 @@ def place(client: "Client", word: str, replica: str = "", container: str = "", *
         return _placed(pod, client.session.namespace, short, container)
     pods = {replica_of(pod).name: pod for pod in
             done(client.session.client.list(PODS, found.namespace, labels=found.pods)).items}
+    if ended:
+        pods = {**_gone(client, found, list(pods.values())), **pods}
     running = [name for name, pod in pods.items() if replica_of(pod).state == "Running"]
     running = running or [name for name, pod in pods.items() if ended and _node_of_ended(pod)]
     if not replica:
@@ -65,6 +68,17 @@ def place(client: "Client", word: str, replica: str = "", container: str = "", *
         raise NoReplica(f"{meant} of {found.kind} {found.namespace}/{found.name} does not run; it is "
                         f"{replica_of(pods[meant]).state}.")
     return _placed(pods[meant], found.namespace, meant, container)
+
+
+def _gone(client: "Client", job: "Job", pods: "list[Object]") -> "dict[str, Object]":
+    """Replicas whose pods are gone and whose files are not, each as a pod that has ended."""
+    from trainmaster.kube.blocking import done
+    from trainmaster.sdk.former import last_pods
+    from trainmaster.sdk.replicas import replica_of
+
+    return {replica_of(record).name: {**record, "status": {"phase": "Failed"}, "spec": {
+                "nodeName": node, "containers": [{"name": name} for name in record["containers"]]}}
+            for record, node in done(last_pods(client.session.client, job, pods, files=True))}
 
 
 def _placed(pod: "Object", namespace: str, replica: str, container: str) -> Place:

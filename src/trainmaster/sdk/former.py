@@ -18,6 +18,15 @@ RUNTIME = "trainmaster://"      # what our nodes say that they run containers by
 
 async def former(client: Client, job: Job, pods: Sequence[Object]) -> list[tuple[Object, str]]:
     """Of each replica that has no pod now, the last pod that it had, and the path of its logs on the server."""
+    found = await last_pods(client, job, pods)
+    return [(record, f"{NODES.path('', node)}/proxy/formerPods/{job.namespace}/{uid_of(record)}")
+            for record, node in found]
+
+
+async def last_pods(
+    client: Client, job: Job, pods: Sequence[Object], *, files: bool = False
+) -> list[tuple[Object, str]]:
+    """Of each replica that has no pod now, the last pod that left a log (or files), and the node that has it."""
     if len(pods) >= sum(role.replicas for role in job.roles()):
         return []
     there = {replica_of(pod).name for pod in pods}
@@ -25,14 +34,15 @@ async def former(client: Client, job: Job, pods: Sequence[Object]) -> list[tuple
     for node in await _ours(client):
         where = f"{NODES.path('', node)}/proxy/formerPods/{job.namespace}"
         try:
-            records = (await client.request("GET", where)).get("items") or ()
+            asked = [("files", "true")] if files else []
+            records = (await client.request("GET", where, query=asked)).get("items") or ()
         except KubeError:
             continue      # it is not up, or does not let us
         for record in records:
             name = replica_of(record).name
             if name not in there and (controller_of(record) or {}).get("uid") == job.uid and (
                     name not in found or found[name][0]["gone"] < record["gone"]):
-                found[name] = record, f"{where}/{uid_of(record)}"
+                found[name] = record, node
     return list(found.values())
 
 

@@ -3,8 +3,9 @@
 Roles cannot say "the secrets of the pods that run here", so nodes have an authorizer of their own, as in Kubernetes. It
 knows which ConfigMaps, Secrets, claims and accounts the pods of each node refer to, and reads that from the store's
 changes when a node asks (as `authorization` does). A pod is read once, when it is bound: what it refers to stays.
-Two things are wider than in Kubernetes: the node also answers the names of pods and leads the addresses of services to
-them, so it may list all pods and all endpoints.
+Three things are wider than in Kubernetes: the node also answers the names of pods and leads the addresses of services
+to them, so it may list all pods and all endpoints; and it keeps the files of pods that are gone for as long as what
+they belonged to, so it may list what makes pods.
 """
 
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from trainmaster.cluster.store import Closed, Lagged, Store, Subscription
 USER_PREFIX = "system:node:"
 GROUP = "system:nodes"
 PODS = "/core/pods/"
+# What makes pods: for as long as it is there, the node keeps what the pods wrote.
+OWNERS = ("apps", "batch", "kubeflow.org", "batch.volcano.sh", "batch.tensorstack.dev", "tensorstack.dev")
 # What the node agent does, and no more.
 RULES = (
     Rule(("create", "get", "update"), ("",), ("nodes",)),
@@ -39,6 +42,7 @@ RULES = (
     Rule(("create",), ("",), ("serviceaccounts/token",)),
     Rule(("create", "patch"), ("",), ("events",)),
     Rule(("create", "patch"), ("coordination.k8s.io",), ("leases",)),
+    Rule(("list", "watch"), OWNERS, ("*",)),
 )
 _OF_PODS = frozenset({"configmaps", "secrets", "persistentvolumeclaims", "serviceaccounts"})
 

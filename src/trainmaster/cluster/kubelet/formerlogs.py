@@ -1,4 +1,4 @@
-"""Serves what pods that are gone had printed: which there were, and the last life of each of their containers."""
+"""Serves pods that are gone: which left what they printed or wrote, and the log of the last life of each container."""
 
 import contextlib
 from collections.abc import AsyncGenerator
@@ -9,22 +9,26 @@ from aiohttp import web
 from trainmaster.cluster.kubelet import logs
 from trainmaster.cluster.kubelet.finding import Refused
 from trainmaster.cluster.kubelet.former import Former
+from trainmaster.cluster.kubelet.keeping import Keeping
 from trainmaster.cluster.kubelet.server import wanted_of
 from trainmaster.runtime.clock import Clock
 
 
-class FormerLogs:
+class FormerPods:
     """Part of the kubelet's own API."""
 
-    def __init__(self, former: Former, clock: Clock) -> None:
-        self._former, self._clock = former, clock
+    def __init__(self, former: Former, keeping: Keeping, clock: Clock) -> None:
+        self._former, self._keeping, self._clock = former, keeping, clock
 
     def serve(self, router: web.UrlDispatcher) -> None:
         router.add_get("/formerPods/{namespace}", self._listed)
         router.add_get("/formerPods/{namespace}/{uid}/{container}", self._log)
 
     async def _listed(self, request: web.Request) -> web.Response:
-        found = [record for _, record in self._former.records(request.match_info["namespace"])]
+        namespace = request.match_info["namespace"]
+        found = [record for _, record in self._former.records(namespace)]
+        if "files" in request.query:
+            found = self._keeping.records(namespace)
         return web.json_response({"items": found})
 
     async def _log(self, request: web.Request) -> web.StreamResponse:

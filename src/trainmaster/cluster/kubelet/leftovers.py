@@ -2,30 +2,31 @@
 
 There is nothing left to run a `tar` in, so the node packs what the container wrote: its volumes, its home, its layer of
 the root. What it only saw of the machine or of its image is not its own and not here. Paths are looked up as the
-container had them, and no symbolic link leads out of the place where it lies.
+container had them, and no symbolic link leads out of the place where it lies. Pods that are gone have theirs for as
+long as `keeping` keeps them.
 """
 
 import asyncio
 import contextlib
 import os
 import tarfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from pathlib import Path, PurePosixPath
 
 from aiohttp import web
 
-from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet import descriptors, plans
+from trainmaster.cluster.kubelet import descriptors
 from trainmaster.cluster.kubelet.finding import Refused, attempt_of, container_of, pod_of
-from trainmaster.cluster.kubelet.life import Life
+from trainmaster.cluster.kubelet.keeping import Keeping, lookup, seen_by, start_of
 from trainmaster.cluster.kubelet.pods import Pods
 
 
 class Leftovers:
     """Serves them."""
 
-    def __init__(self, pods: Pods) -> None:
+    def __init__(self, pods: Pods, keeping: Keeping) -> None:
         self._pods = pods
+        self._keeping = keeping
 
     def serve(self, router: web.UrlDispatcher) -> None:
         router.add_get("/containerFiles/{namespace}/{pod}/{container}", self._files)
@@ -33,9 +34,8 @@ class Leftovers:
     async def _files(self, request: web.Request) -> web.StreamResponse:
         names = request.match_info
         try:
-            life = pod_of(self._pods, names["namespace"], names["pod"])
-            container = container_of(life, names["container"])
-            found = find(life, container, request.query.get("path", "."))
+            start, places = self._seen(names["namespace"], names["pod"], names["container"])
+            found = lookup(request.query.get("path", "."), start, places)
         except Refused as refused:
             return web.Response(status=refused.code, text=str(refused))
         response = web.StreamResponse(headers={"Content-Type": "application/x-tar"})
@@ -47,38 +47,13 @@ class Leftovers:
                 await response.write_eof()
         return response
 
-
-def find(life: Life, container: Object, path: str) -> Path:
-    """Where a path of the container is on this machine. Raises Refused."""
-    attempt = attempt_of(life, container["name"], previous=False)
-    home = plans.homes(os.environ.get("HOME", ""), os.getuid())
-    known = life.images.get(container["name"])
-    start = str(container.get("workingDir") or (known.directory if known else "") or "/")
-    wanted = PurePosixPath(os.path.normpath(PurePosixPath("/", start, path)))
-    for target, place in _places(life, container, attempt, home):
-        if wanted.is_relative_to(target):
-            found = (place / wanted.relative_to(target)).resolve()
-            if not found.is_relative_to(place.resolve()):
-                raise Refused(403, f"{wanted} is a link that leads out of the container's own files")
-            if found.exists():
-                return found
-            break
-    raise Refused(404, f"{wanted}: No such file or directory, or none that the container wrote")
-
-
-def _places(
-    life: Life, container: Object, attempt: int, homes: Sequence[str]
-) -> list[tuple[PurePosixPath, Path]]:
-    """Where what the container wrote is, by the paths it had; the innermost first."""
-    layer = life.places.layer(container["name"], attempt)
-    found = [(PurePosixPath("/"), layer / "upper")]
-    found += [(PurePosixPath(home), layer / "homes" / str(number)) for number, home in enumerate(homes)]
-    for mount in container.get("volumeMounts") or ():
-        place = life.volumes.places.get(mount["name"]) if life.volumes is not None else None
-        place = place or life.places.volumes / mount["name"]
-        if not mount.get("subPathExpr"):
-            found.append((PurePosixPath(mount["mountPath"]), place / str(mount.get("subPath") or "")))
-    return sorted(found, key=lambda one: len(one[0].parts), reverse=True)
+    def _seen(self, namespace: str, pod: str, container: str) -> tuple[str, list[tuple[PurePosixPath, Path]]]:
+        """Of the pod of that name, or of the last one that had it. Raises Refused."""
+        if self._pods.find(namespace, pod) is None:
+            return self._keeping.find(namespace, pod, container)
+        life = pod_of(self._pods, namespace, pod)
+        found = container_of(life, container)
+        return start_of(life, found), seen_by(life, found, attempt_of(life, container, previous=False))
 
 
 async def packed(path: Path) -> AsyncGenerator[bytes, None]:

@@ -18,9 +18,10 @@ from trainmaster.cluster.kubelet.environment import shares_network
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.following import Following
 from trainmaster.cluster.kubelet.former import Former
-from trainmaster.cluster.kubelet.formerlogs import FormerLogs
+from trainmaster.cluster.kubelet.formerlogs import FormerPods
 from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.images import Images
+from trainmaster.cluster.kubelet.keeping import Keeping
 from trainmaster.cluster.kubelet.launcher import Launcher, Process
 from trainmaster.cluster.kubelet.leftovers import Leftovers
 from trainmaster.cluster.kubelet.plans import homes
@@ -98,9 +99,10 @@ async def _serve(
         allocatable=register.offered(settings), groups=groups, privacy=privacy,
     )
     reach, former = reach_by(node.launcher), Former(settings.logs, clock)
+    keeping = Keeping(settings.volumes / "pods", client, clock)
     pods = Pods(
         settings, client, clock, events, starter, mine, Checks(clock, events, reach), Hooks(clock, events, reach),
-        supplies, Following(client, clock), former,
+        supplies, Following(client, clock), former, keeping.keep,
     )
     outside = Upstream(_resolvers, clock.monotonic)
     nameserver = Nameserver(services.copy.all, everyone.copy.all, outside, slices.copy.all)
@@ -138,13 +140,15 @@ async def _serve(
             group.create_task(informer.run())
         group.create_task(events.run())
         group.create_task(privacy.keep(clock))
+        group.create_task(keeping.run())
         group.create_task(node.hold(serve_network, begun_again))
         await _registered(settings, client, clock)
         group.create_task(register.keep_alive(settings, client, clock, lambda: notes(groups, doors)))
         await node.started.wait()
         group.create_task(pods.run())
         usage, visits = Usage(settings.name, groups, clock), Visits(pods, node.launcher)
-        server = Server(pods, visits, (Leftovers(pods), FormerLogs(former, clock)), usage, clock, drain)
+        left = (Leftovers(pods, keeping), FormerPods(former, keeping, clock))
+        server = Server(pods, visits, left, usage, clock, drain)
         group.create_task(server.run(settings.socket, ready))
 
 

@@ -7,6 +7,7 @@ workers are woken by the pod's object, by the end of any of its processes and by
 import asyncio
 import contextlib
 import signal
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -56,6 +57,7 @@ class Pods:
     def __init__(
         self, settings: NodeSettings, client: Client, clock: Clock, events: Events, starter: Starter,
         informer: Informer, checks: Checks, hooks: Hooks, supplies: Supplies, following: Following, former: Former,
+        keep: Callable[[Life], Awaitable[None]],
     ) -> None:
         self._settings = settings
         self._client = client
@@ -68,6 +70,7 @@ class Pods:
         self._supplies = supplies
         self._following = following
         self._former = former
+        self._keep = keep
         self._lives: dict[str, Life] = {}
         self._trouble = False                      # the API could not be reached, and that was said
         self._draining = False
@@ -305,8 +308,8 @@ class Pods:
                 )
             return                         # the watch will tell that it is gone, or that a finalizer keeps it
         life.cancel()
-        for directory in (life.places.pod, life.places.volumes):
-            await asyncio.to_thread(remove, directory)
+        await self._keep(life)             # first: which attempt was the last is known by the records
+        await asyncio.to_thread(remove, life.places.pod)
         await asyncio.to_thread(self._former.keep, life.pod, life.places.logs)
         self._starter.forget(life.uid)
         self._lives.pop(life.uid, None)

@@ -78,7 +78,8 @@ def pod_record(pod: Object) -> Object:
     """What is needed to end a pod and to find its files after its object is gone. No values of its environment."""
     spec = pod["spec"]
     names = {
-        kind: [{"name": container["name"]} for container in spec.get(kind) or ()]
+        kind: [{name: container[name] for name in ("name", "workingDir", "volumeMounts") if name in container}
+               for container in spec.get(kind) or ()]
         for kind in ("initContainers", "containers")
     }
     about = {key: pod["metadata"].get(key) for key in ("namespace", "name", "uid", "labels", "ownerReferences")}

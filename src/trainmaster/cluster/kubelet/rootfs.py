@@ -40,6 +40,9 @@ SECRET_FILES = {
     "etc/krb5.keytab": "", "etc/sudoers": "", "etc/security/opasswd": "",
 }
 
+# On disk, beside the layer: what is written there can be fetched when the container has ended, and is no memory.
+_TEMPORARY = (("/tmp", 0o1777), ("/run", 0o755))  # noqa: S108  the container's own
+
 _PLAIN = linux.MS_NOSUID | linux.MS_NODEV
 _SYSTEM_ATTRIBUTES = linux.ATTR_RDONLY | linux.ATTR_NOSUID | linux.ATTR_NODEV | linux.ATTR_NOEXEC
 
@@ -81,11 +84,14 @@ def build(plan: RootPlan) -> None:
     with Step("open what the container shows of the host"):
         attributes = linux.ATTR_NOSUID | linux.ATTR_RDONLY
         devices = {path: linux.clone_tree(path, attributes) for path in (*_EVERYWHERE, *plan["devices"])}
-        homes = {path: linux.clone_tree(_own_home(scratch, number), linux.ATTR_NODEV | linux.ATTR_NOSUID)
+        plain = linux.ATTR_NODEV | linux.ATTR_NOSUID
+        homes = {path: linux.clone_tree(_own_folder(f"{scratch}/homes/{number}", 0o755), plain)
                  for number, path in enumerate(plan["homes"])}
         # A /sys of one's own shows one's own network, so whoever is an ordinary user in the host's gets the host's.
         system = linux.clone_tree("/sys", _SYSTEM_ATTRIBUTES) if plan["rootless"] and plan["host_network"] else -1
-        shared = linux.clone_tree(plan["shm"], linux.ATTR_NODEV | linux.ATTR_NOSUID)
+        temporary = {} if plan["image"] else {
+            path: linux.clone_tree(_own_folder(f"{scratch}{path}", mode), plain) for path, mode in _TEMPORARY}
+        shared = linux.clone_tree(plan["shm"], plain)
         binds = [(bind, linux.clone_tree(bind["source"], _attributes(bind)), os.path.isdir(bind["source"]))
                  for bind in plan["binds"]]
     if plan["image"]:
@@ -108,7 +114,7 @@ def build(plan: RootPlan) -> None:
     with Step("let go of the host's root"):
         linux.unmount(".", linux.MNT_DETACH)
         os.chdir("/")
-    _furnish(devices, shared, temporary=not plan["image"])
+    _furnish(devices, shared, temporary)
     _hide(plan, homes)
     with Step("mount the container's volumes"):
         for bind, tree, is_directory in binds:
@@ -134,9 +140,9 @@ def _attributes(bind: Bind) -> int:
     return linux.ATTR_NODEV | linux.ATTR_NOSUID | (linux.ATTR_RDONLY if bind["readonly"] else 0)
 
 
-def _own_home(scratch: str, number: int) -> str:
-    path = f"{scratch}/homes/{number}"
+def _own_folder(path: str, mode: int) -> str:
     os.makedirs(path, mode=0o755, exist_ok=True)
+    os.chmod(path, mode)
     return path
 
 
@@ -248,7 +254,7 @@ def _spread(name: str, target: str, scratch: str, seen: list[str]) -> None:
             _layer(f"{name}/{entry.name}", f"{target}/{entry.name}", scratch, seen)
 
 
-def _furnish(devices: dict[str, int], shared: int, *, temporary: bool) -> None:
+def _furnish(devices: dict[str, int], shared: int, temporary: dict[str, int]) -> None:
     with Step("mount /dev"):
         linux.mount("tmpfs", _directory("/dev"), "tmpfs", _PLAIN | linux.MS_NOEXEC, "mode=0755,size=64k")
         for path, tree in devices.items():
@@ -265,11 +271,12 @@ def _furnish(devices: dict[str, int], shared: int, *, temporary: bool) -> None:
     if not temporary:
         return           # an image's own /tmp and /run may have something in them
     with Step("mount /tmp and /run"):
-        linux.mount("tmpfs", _directory("/tmp"), "tmpfs", _PLAIN, "mode=1777")  # noqa: S108  the container's own
+        for path, tree in temporary.items():
+            linux.attach(tree, _directory(path))
+            os.close(tree)
         if os.path.isdir("/var/tmp") and os.statvfs("/var/tmp").f_flag & os.ST_RDONLY:  # noqa: S108
             linux.mount("tmpfs", "/var/tmp", "tmpfs", _PLAIN, "mode=1777")  # noqa: S108
-        linux.mount("tmpfs", _directory("/run"), "tmpfs", _PLAIN, "mode=0755")
-        os.mkdir("/run/lock")
+        os.makedirs("/run/lock", exist_ok=True)
         os.chmod("/run/lock", 0o1777)  # noqa: S103  as every distribution has it
 
 
