@@ -75,6 +75,10 @@ PROGRAMS = {
             "github.com/kubeflow/training-operator/cmd/training-operator.v1",
         ),
         Program("e2e.test", "k8s.io/kubernetes", KUBERNETES, "k8s.io/kubernetes/test/e2e", is_test=True),
+        *(
+            Program(name, "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/test/images/{name}")
+            for name in ("agnhost", "nonewprivs")  # what the pods of the tests run
+        ),
     )
 }
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kubernetes import fake_kubelet
+from tests.kubernetes import fake_kubelet, node_images
 from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.processes import processes
@@ -115,6 +115,26 @@ def embedded_with_kubelet(folder: Path) -> Iterator[Cluster]:
     with embedded(folder) as cluster, processes(folder) as started:
         started.start("kubelet", kubelet_command(cluster))  # our scheduler binds
         yield cluster
+
+
+@contextlib.contextmanager
+def with_node(folder: Path, binaries: Path) -> Iterator[Cluster]:
+    """All that `trainmaster up` starts, with a node that runs processes and knows the images of Kubernetes' tests."""
+    home = Home(folder / "home")
+    home.make()
+    node_images.write(home.images, binaries, folder)
+    environment = {**os.environ, "TRAINMASTER_HOME": str(home.path)}
+
+    def said(*arguments: str) -> None:
+        done = subprocess.run(trainmaster(*arguments), env=environment, capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    said("up")
+    try:
+        yield Cluster("embedded", home.kubeconfig)
+    finally:
+        said("down")
 
 
 async def prepare(cluster: Cluster) -> None:

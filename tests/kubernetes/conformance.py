@@ -15,7 +15,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ SECONDS = 120.0  # per test; on a real kube-apiserver all but the slowest of tho
 GRACE = 20.0  # for the suite to start, and to clean up after a test that was late
 OUTCOMES = {"passed": "passed", "skipped": "skipped", "timedout": "timed out"}  # everything else has failed
 OF_A_REAL_SERVER = 108  # of the tests that need no pod to run: kube-apiserver and kube-controller-manager 1.36.3
+OF_A_NODE = 202  # tests in which a pod must run a process, and programs of this machine do in the place of images
 REASON = 300  # characters of a failure that are shown
 
 
@@ -64,15 +64,31 @@ def run_all(suite: Suite, names: Sequence[str], jobs: int = 2) -> Iterator[Verdi
             yield run(suite, name)
 
 
+def run_batches(suite: Suite, names: Sequence[str], jobs: int = 2) -> Iterator[Verdict]:
+    """The same with one process for a share of them, since the suite takes seconds to start; `seconds` is a share's."""
+    together = [name for name in names if "[Serial]" not in name]
+    shares = [share for number in range(jobs) if (share := together[number::jobs])]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(run_share, suite, share) for share in shares]
+        for done in concurrent.futures.as_completed(waiting):
+            yield from done.result()
+    if alone := [name for name in names if "[Serial]" in name]:
+        yield from run_share(suite, alone)
+
+
 def run(suite: Suite, name: str) -> Verdict:
+    return run_share(suite, [name])[0]
+
+
+def run_share(suite: Suite, names: Sequence[str]) -> list[Verdict]:
+    """One after the other in one process, in an order that the suite chooses."""
     suite.logs.mkdir(parents=True, exist_ok=True)
-    log = suite.logs / f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:150]}.log"
-    began = time.monotonic()
+    log = suite.logs / f"{re.sub(r'[^A-Za-z0-9]+', '-', names[0]).strip('-')[:150]}.log"
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder, log.open("wb") as output:
         # A home of its own: kubectl caches what it learns of a server, and servers come and go on the same port.
         environment = {**os.environ, "HOME": folder, "KUBECONFIG": str(suite.kubeconfig)}
         process = subprocess.Popen(
-            command(suite, name, Path(folder)), cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
+            command(suite, names, Path(folder)), cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
         try:
             process.wait(suite.seconds + GRACE)
@@ -81,11 +97,11 @@ def run(suite: Suite, name: str) -> Verdict:
         finally:
             process.kill()
             process.wait()
-        outcome, reason = judge(Path(folder) / "report.json", name)
-    return Verdict(name, outcome, time.monotonic() - began, reason, log)
+        specs = reported(Path(folder) / "report.json")
+    return [Verdict(name, *judge(specs, name), log) for name in names]
 
 
-def command(suite: Suite, name: str, folder: Path) -> list[str]:
+def command(suite: Suite, names: Sequence[str], folder: Path) -> list[str]:
     return [
         str(suite.binaries / "e2e.test"),
         f"--kubeconfig={suite.kubeconfig}",
@@ -101,28 +117,34 @@ def command(suite: Suite, name: str, folder: Path) -> list[str]:
         f"--e2e-verify-service-account={'true' if suite.accounts else 'false'}",
         f"--e2e-output-dir={folder}",
         "--ginkgo.no-color",
+        "--ginkgo.v",
         "--ginkgo.silence-skips",
         f"--ginkgo.timeout={suite.seconds:.0f}s",
         f"--ginkgo.json-report={folder / 'report.json'}",
-        f"--ginkgo.focus={re.escape(name)}$",
+        f"--ginkgo.focus=({'|'.join(map(re.escape, names))})$",
     ]
 
 
-def judge(report: Path, name: str) -> tuple[str, str]:
-    """The outcome and, unless it passed, the reason in few words, from the suite's report."""
+def reported(report: Path) -> list[dict[str, Any]] | None:
+    """What the suite's report says of each test, or None if it ended without one."""
     if not report.exists():
-        return "failed", "the suite ended without a report"
-    suites = json.loads(report.read_text())
-    specs = [spec for suite in suites for spec in suite.get("SpecReports") or []]
+        return None
+    return [spec for suite in json.loads(report.read_text()) for spec in suite.get("SpecReports") or []]
+
+
+def judge(specs: Sequence[dict[str, Any]] | None, name: str) -> tuple[str, float, str]:
+    """The outcome, the seconds it took and, unless it passed, the reason in few words."""
+    if specs is None:
+        return "failed", 0.0, "the suite ended without a report"
     for spec in specs:  # what comes before and after the tests is reported only when it went wrong
         if spec["LeafNodeType"] != "It" and spec["State"] not in ("passed", "skipped"):
-            return "failed", f"{spec['LeafNodeType']}: {why(spec)}"
+            return "failed", 0.0, f"{spec['LeafNodeType']}: {why(spec)}"
     ran = [
         spec for spec in specs if spec["LeafNodeType"] == "It" and spec.get("NumAttempts") and full_name(spec) == name
     ]
     if len(ran) != 1:
-        return "no such test", f"{len(ran)} tests have exactly this name"
-    return OUTCOMES.get(ran[0]["State"], "failed"), why(ran[0])
+        return "no such test", 0.0, f"{len(ran)} tests of exactly this name ran"
+    return OUTCOMES.get(ran[0]["State"], "failed"), ran[0].get("RunTime", 0) / 1e9, why(ran[0])
 
 
 def full_name(spec: dict[str, Any]) -> str:
@@ -154,6 +176,7 @@ def main() -> int:
     parser.add_argument("--binaries", type=Path, help="folder of e2e.test and kubectl (default: the test cache)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="per test")
+    parser.add_argument("--batches", action="store_true", help="one process per job; --seconds is for all it runs")
     parser.add_argument("--logs", type=Path, default=None)
     parser.add_argument("--without-accounts", action="store_true", help="the server makes no default service accounts")
     asked = parser.parse_args()
@@ -162,7 +185,7 @@ def main() -> int:
     suite = Suite(binaries, asked.kubeconfig.absolute(), logs.absolute(), asked.seconds, not asked.without_accounts)
     names = names_in(asked.list)
     passed = 0
-    for verdict in run_all(suite, names, asked.jobs):
+    for verdict in (run_batches if asked.batches else run_all)(suite, names, asked.jobs):
         passed += verdict.passed
         print(f"{verdict.outcome:12} {verdict.seconds:5.1f} s  {verdict.name}", flush=True)
         if not verdict.passed:

@@ -29,15 +29,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many conformance tests pass, next to the number that a real server passes."""
-    test = "test_a_conformance_test_passes["
-    good, bad = (sum(test in report.nodeid for report in terminalreporter.getreports(word))
-                 for word in ("passed", "failed"))
-    if good or bad:
-        listed = len(conformance.names_in(Path(__file__).with_name("conformance-passing.txt")))
-        terminalreporter.write_line(
-            f"conformance: {good} of {good + bad} that ran passed; "
-            f"{listed} of the {conformance.OF_A_REAL_SERVER} that a real kube-apiserver passes are kept passing")
+    """How many conformance tests pass, next to the number that a real server passes, or that there are of the kind."""
+    for test, file, what in (
+        ("test_a_conformance_test_passes[", "conformance-passing.txt",
+         f"the {conformance.OF_A_REAL_SERVER} that a real kube-apiserver passes"),
+        ("test_a_conformance_test_of_the_node_passes[", "conformance-of-node.txt",
+         f"the {conformance.OF_A_NODE} in which pods run"),
+    ):
+        good, bad = (sum(test in report.nodeid for report in terminalreporter.getreports(word))
+                     for word in ("passed", "failed"))
+        if good or bad:
+            listed = len(conformance.names_in(Path(__file__).with_name(file)))
+            terminalreporter.write_line(
+                f"conformance: {good} of {good + bad} that ran passed; {listed} of {what} are kept passing")
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kubernetes.conformance import judge
+from tests.kubernetes.conformance import judge, reported
 
 NAME = "[sig-x] Things should work [Conformance]"
 
@@ -34,10 +34,11 @@ def spec(
         pytest.param([spec(state="timedout")], "timed out", "", id="a test that was late"),
         pytest.param([spec(state="skipped", message="no nodes")], "skipped", "no nodes", id="skipped is not passed"),
         pytest.param(
-            [spec(attempts=0, state="skipped")], "no such test", "0 tests have exactly this name", id="none was chosen"
+            [spec(attempts=0, state="skipped")], "no such test", "0 tests of exactly this name ran",
+            id="none was chosen",
         ),
         pytest.param(
-            [spec("[sig-y] More " + NAME)], "no such test", "0 tests have exactly this name", id="a longer name ran"
+            [spec("[sig-y] More " + NAME)], "no such test", "0 tests of exactly this name ran", id="a longer name ran"
         ),
         pytest.param(
             [spec("", "failed", "SynchronizedBeforeSuite", message="no service"), spec(state="skipped", attempts=0)],
@@ -57,8 +58,10 @@ def test_the_report_decides(tmp_path: Path, specs: list[dict[str, Any]], outcome
     report = tmp_path / "report.json"
     report.write_text(json.dumps([{"SpecReports": specs}]))
 
-    assert judge(report, NAME) == (outcome, reason)
+    said, _, why = judge(reported(report), NAME)
+
+    assert (outcome, reason) == (said, why)
 
 
 def test_no_report_is_a_failure(tmp_path: Path) -> None:
-    assert judge(tmp_path / "report.json", NAME)[0] == "failed"
+    assert judge(reported(tmp_path / "report.json"), NAME)[0] == "failed"
