@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -24,20 +25,35 @@ def authority(name: str, organization: str, now: datetime, valid: timedelta) -> 
     return _pem(built, key)
 
 
-def issued(by: Identity, names: Sequence[str], now: datetime, valid: timedelta) -> Identity:
-    """A certificate for a server of these names, vouched for by an authority."""
-    issuer, signer = x509.load_pem_x509_certificate(by.certificate), _private(by.key)
+def issued(by: Identity, names: Sequence[str], now: datetime, valid: timedelta, *, addresses: Sequence[str] = (),
+           common_name: str = "") -> Identity:
+    """A certificate for a server of these names and addresses, vouched for by an authority."""
+    others = [*map(x509.DNSName, names), *(x509.IPAddress(ip_address(each)) for each in addresses)]
+    return _vouched(by, _name(common_name or names[0]), ExtendedKeyUsageOID.SERVER_AUTH, now, valid,
+                    x509.SubjectAlternativeName(others))
+
+
+def of_user(by: Identity, user: str, groups: Sequence[str], now: datetime, valid: timedelta) -> Identity:
+    """A certificate with which a user of these groups says who they are."""
+    names = [*((NameOID.ORGANIZATION_NAME, group) for group in groups), (NameOID.COMMON_NAME, user)]
+    subject = x509.Name([x509.NameAttribute(kind, value) for kind, value in names])
+    return _vouched(by, subject, ExtendedKeyUsageOID.CLIENT_AUTH, now, valid)
+
+
+def _vouched(by: Identity, subject: x509.Name, usage: x509.ObjectIdentifier, now: datetime, valid: timedelta,
+             *more: x509.ExtensionType) -> Identity:
+    issuer, signer = x509.load_pem_x509_certificate(by.certificate), private(by.key)
     key = ec.generate_private_key(ec.SECP256R1())
     built = (
-        _builder(_name(names[0]), issuer.subject, key, now, valid)
+        _builder(subject, issuer.subject, key, now, valid)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
-        .sign(signer, hashes.SHA256())
     )
-    return _pem(built, key)
+    for extension in more:
+        built = built.add_extension(extension, critical=False)
+    return _pem(built.sign(signer, hashes.SHA256()), key)
 
 
 def serves(pair: Identity, by: bytes, names: Sequence[str], until: datetime) -> bool:
@@ -46,7 +62,7 @@ def serves(pair: Identity, by: bytes, names: Sequence[str], until: datetime) -> 
         certificate, issuer = (x509.load_pem_x509_certificate(pem) for pem in (pair.certificate, by))
         certificate.verify_directly_issued_by(issuer)
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        matches = _private(pair.key).public_key() == certificate.public_key()
+        matches = private(pair.key).public_key() == certificate.public_key()
     except Exception:  # noqa: BLE001  whatever is wrong with what somebody stored there, it cannot be used
         return False
     covered = set(names) <= set(found.get_values_for_type(x509.DNSName))
@@ -79,14 +95,23 @@ def _name(common: str, organization: str = "") -> x509.Name:
     return x509.Name(parts)
 
 
-def _private(pem: bytes) -> ec.EllipticCurvePrivateKey:
+def private(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    """A key of the kind that we make."""
     found = serialization.load_pem_private_key(pem, None)
     if not isinstance(found, ec.EllipticCurvePrivateKey):
         raise TypeError("not a key of ours")
     return found
 
 
+def new_key() -> bytes:
+    """A private key as PEM."""
+    return _written(ec.generate_private_key(ec.SECP256R1()))
+
+
 def _pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Identity:
-    private = key.private_bytes(
+    return Identity(certificate.public_bytes(serialization.Encoding.PEM), _written(key))
+
+
+def _written(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Identity(certificate.public_bytes(serialization.Encoding.PEM), private)

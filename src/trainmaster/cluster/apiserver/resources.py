@@ -7,8 +7,6 @@ not be cancelled half-way, and whoever calls these shields them (`server`).
 """
 
 import asyncio
-import contextlib
-import copy
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,20 +17,29 @@ import orjson
 
 from trainmaster.api.core import DEFINITIONS, NAMESPACES
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import applying, definitions, failures, lifecycle, managers, repeats, storage
+from trainmaster.cluster.apiserver import (
+    applying,
+    definitions,
+    failures,
+    lifecycle,
+    managers,
+    ownership,
+    reading,
+    storage,
+)
 from trainmaster.cluster.apiserver.admission import Admission, by_chance
 from trainmaster.cluster.apiserver.applying import Application
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain, Review
 from trainmaster.cluster.apiserver.charging import Charging
-from trainmaster.cluster.apiserver.fieldsets import MEMBER, FieldSet
-from trainmaster.cluster.apiserver.identity import Unrecognized
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.matching import CREATE, UPDATE
 from trainmaster.cluster.apiserver.options import Options
+from trainmaster.cluster.apiserver.ownership import Ownership
 from trainmaster.cluster.apiserver.patching import Configuration
+from trainmaster.cluster.apiserver.retiring import Retirement
 from trainmaster.cluster.apiserver.reviews import Asked
 from trainmaster.cluster.apiserver.watches import Watches
 from trainmaster.cluster.store import Closed, Create, Record, Refused, Stale, Store, Update
@@ -44,8 +51,6 @@ PATIENCE = 20.0
 NAMES = 8                                 # generated ones that are tried
 # Deletions of a collection that are under way at once: enough to share a disk flush.
 TOGETHER = 64
-# Writes that say what happened to an object, and are nobody's wish for it.
-_UNOWNED = frozenset({"binding"})
 _FRONT = ("name", "namespace", "uid", "resourceVersion")
 
 
@@ -77,6 +82,8 @@ class Resources:
         self._watches = watches
         self._clock = clock
         self._charging = Charging(store, clock)
+        self._ownership = Ownership(catalog)
+        self.retirement = Retirement(store, catalog, self)
 
     def get(self, kind: Kind, namespace: str, name: str) -> bytes:
         record = self._store.get(kind.key(namespace, name))
@@ -87,8 +94,7 @@ class Resources:
     async def create(self, kind: Kind, namespace: str, body: Json, options: Options,
                      asked: Asked | None = None) -> Written:
         """Make an object. `asked` is who wants it, for webhooks; without it the server acts for itself."""
-        thing, unknown = lifecycle.readable(kind, body)
-        warnings = judged(kind, unknown, options)
+        thing, warnings = reading.new(kind, body, options)
         try:
             return await self._create(kind, namespace, thing, options, asked, warnings)
         except failures.Failure as failure:
@@ -99,7 +105,7 @@ class Resources:
                       warnings: list[str]) -> Written:
         apart, review, given = managers.provided(kind, thing), self._chain.review(kind, asked), None
         if review is not None and review.mutating:
-            given = _unowned(thing)
+            given = ownership.without(thing)
             thing = await self._mutated(review, kind, namespace, thing)
         name = thing["metadata"].get("name") or self._generated(kind, namespace, thing)
         sent = thing["metadata"].pop("managedFields", None)
@@ -109,7 +115,7 @@ class Resources:
             return lifecycle.created(kind, found, namespace, name, now=now, uid=str(uuid.uuid4()))
 
         made = created(thing)
-        self._record(kind, None, made, sent, "", options, now, apart,
+        self._ownership.record(kind, None, made, sent, "", options, now, apart,
                      None if given is None else partial(created, given))
         self._guard(kind, None, made, asked)
         key = kind.key(namespace, name)
@@ -161,16 +167,16 @@ class Resources:
             try:
                 old = orjson.loads(kind.present(record.value))
                 newest = old if keeps else orjson.loads(kind.present(record.value))
-                new, warnings = self._edited(kind, old, edit(newest), options)
+                new, warnings = reading.edited(kind, old, edit(newest), options)
                 given = None
                 if review is not None:
-                    given = _unowned(new) if review.mutating else None
+                    given = ownership.without(new) if review.mutating else None
                     new = await review.mutated(new, old, lambda thing: _completed(kind, thing))
                 sent = new["metadata"].pop("managedFields", None)
                 amended = partial(lifecycle.amended, kind, old, part=part, conditional=conditional,
                                   patched=options.patched)
                 result, now = amended(new), self._clock.now()
-                self._record(kind, old, result, sent, part, options, now,
+                self._ownership.record(kind, old, result, sent, part, options, now,
                              before=None if given is None else partial(amended, given))
                 self._guard(kind, old, result, asked)
                 self._admit(kind, old, result, now)
@@ -218,17 +224,6 @@ class Resources:
                     raise
         raise failures.conflict(kind.resource, thing["metadata"]["name"])
 
-    @staticmethod
-    def _edited(kind: Kind, old: Object, edited: Json, options: Options) -> tuple[Object, list[str]]:
-        """An object after an edit, and what to say about it. Raises Failure."""
-        try:
-            new, unknown = lifecycle.readable(kind, edited, old, patched=options.patched)
-            return new, judged(kind, unknown, options)
-        except (lifecycle.Unreadable, Unrecognized) as error:
-            if options.patched:
-                raise failures.invalid_patch(orjson.dumps(edited).decode(), error.why) from error
-            raise
-
     async def _mutated(self, review: Review, kind: Kind, namespace: str, thing: Object) -> Object:
         """A new object as webhooks want it."""
         if thing["metadata"].get("namespace", namespace) != namespace:
@@ -262,7 +257,7 @@ class Resources:
         def edit(newest: Object | None) -> Object:
             config = read(configuration.config())
             writer = managers.Writer(options.manager or "", kind.resource.api_version, part, self._clock.now())
-            application = Application(kind, config, writer, options.force, self._in_version(kind))
+            application = Application(kind, config, writer, options.force, self._ownership.in_version(kind))
             result = applying.addressed(kind, application.applied(newest), newest, namespace, name)
             warnings[:] = configuration.said(options.validation)
             return result
@@ -291,39 +286,7 @@ class Resources:
         else:
             self._admission.changing(kind, old, new, now)
         if kind.resource == DEFINITIONS and before.get("status") != new.get("status"):
-            writer = managers.Writer(managers.SERVER, kind.resource.api_version, "status", now)
-            managers.record(kind, before, new, None, writer, self._in_version(kind))
-
-    def _record(self, kind: Kind, old: Object | None, new: Object, sent: Json, part: str, options: Options,
-                now: datetime, apart: FieldSet = MEMBER, before: Callable[[], Object] | None = None) -> None:
-        """Write down who owns the fields of an object; it is not yet what admission makes of it, as in Kubernetes.
-
-        `before` makes the object as it was sent to webhooks: what they add is nobody's. If that was not a valid object
-        without them, what they added is the writer's.
-        """
-        if options.applied:
-            managers.keep(new, sent)
-            return
-        if options.manager is None or part in _UNOWNED:
-            managers.keep(new, None if old is None else old["metadata"].get("managedFields"))
-            return
-        writer = managers.Writer(options.manager, kind.resource.api_version, part, now)
-        if before is not None:
-            with contextlib.suppress(failures.Failure):
-                given = before()
-                managers.record(kind, old, given, sent, writer, self._in_version(kind), apart)
-                managers.keep(new, given["metadata"].get("managedFields"))
-                return
-        managers.record(kind, old, new, sent, writer, self._in_version(kind), apart)
-
-    def _in_version(self, kind: Kind) -> Callable[[str], Kind | None]:
-        """The same kind as an entry of its managed fields names it, by apiVersion."""
-        def find(api_version: str) -> Kind | None:
-            group, _, version = api_version.rpartition("/")
-            found = self._catalog.find(group, version, kind.resource.plural)
-            return found if found is not None and found.prefix == kind.prefix else None
-
-        return find
+            self._ownership.record_own(kind, before, new, now)
 
     async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions,
                      asked: Asked | None = None) -> Written:
@@ -356,7 +319,7 @@ class Resources:
                 continue
             self._stored(kind, kept)
             if kind.resource == DEFINITIONS:
-                await self.clear(kept)
+                await self.retirement.clear(kept)
             return Written(record.value, warnings)
         raise failures.conflict(kind.resource, name)
 
@@ -370,34 +333,6 @@ class Resources:
             for problem in await asyncio.gather(*tried, return_exceptions=True):
                 if problem is not None:
                     raise problem
-
-    async def clear(self, definition: Object) -> None:
-        """Remove the instances of a definition that is ending, and then the definition."""
-        for kind in definitions.kinds_of(definition)[:1]:
-            while records := self._store.scan(kind.prefix, limit=TOGETHER * 8):
-                left = [record for record in records if b'"deletionTimestamp"' not in record.value]
-                if not left:
-                    break
-                await self.delete_all(kind, [record.value for record in left], DeleteOptions())
-        await self._finish_definition(definition)
-
-    async def _finish_definition(self, definition: Object) -> None:
-        spec, name = definition["spec"], definition["metadata"]["name"]
-        if self._store.count(f"/{spec['group']}/{spec['names']['plural']}/"):
-            return
-        kind = self._catalog.find(DEFINITIONS.group, DEFINITIONS.version, DEFINITIONS.plural)
-        assert kind is not None
-
-        def without_cleanup(newest: Object) -> Object:
-            meta = newest["metadata"]
-            meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != definitions.CLEANUP]
-            return newest
-
-        try:
-            await self.change(kind, "", name, "cleanup", without_cleanup, Options())
-        except failures.Failure as failure:
-            if failure.code != 404:
-                raise
 
     async def _delete_quietly(self, kind: Kind, namespace: str, name: str, options: DeleteOptions,
                               asked: Asked | None) -> None:
@@ -419,7 +354,7 @@ class Resources:
         elif kind.custom:
             definition = self._catalog.definition_of(kind)
             if definition is not None and definition["metadata"].get("deletionTimestamp"):
-                await self._finish_definition(definition)
+                await self.retirement.finish(definition)
         return Written(gone.value, gone=True)
 
     async def _release(self, namespace: str, name: str) -> None:
@@ -475,27 +410,7 @@ class Resources:
         return encode
 
 
-def _unowned(thing: Object) -> Object:
-    """A copy without a word about who owns what."""
-    found = copy.deepcopy(thing)
-    found["metadata"].pop("managedFields", None)
-    return found
-
-
 def _completed(kind: Kind, thing: Object) -> None:
     """The form in which webhooks see an object: with its defaults."""
     kind.defaults(thing)
     kind.settle(thing, None)
-
-
-def judged(kind: Kind, unknown: Sequence[str], options: Options) -> list[str]:
-    """What is said about fields that were dropped or came twice: nothing, warnings, or (Strict) Failure 400."""
-    typed = not kind.custom and not options.patched
-    if options.repeats is None:
-        said = repeats.told(unknown if typed else sorted(unknown))
-    else:
-        said = options.repeats.findings(unknown, typed=typed)
-    if said and options.validation == "Strict":
-        error = options.repeats.error(said) if options.repeats else ", ".join(said)
-        raise lifecycle.Unreadable(kind, f"strict decoding error: {error}")
-    return said if options.validation == "Warn" else []

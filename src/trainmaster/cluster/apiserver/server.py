@@ -130,7 +130,7 @@ class ApiServer:
         await bootstrap.reconcile(self._store, self._catalog, self._resources, self._clock.now())
         for definition in self._catalog.definitions():
             if definition["metadata"].get("deletionTimestamp"):
-                await self._resources.clear(definition)
+                await self._resources.retirement.clear(definition)
 
     async def close(self) -> None:
         """End the watches and wait for writes under way. The store is the caller's to close."""
