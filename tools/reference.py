@@ -17,10 +17,12 @@ import click
 import yaml
 from tools.reasons import meanings
 
+from trainmaster.api import groups
 from trainmaster.api.kubeflow_v1 import KINDS, JobKind
 from trainmaster.api.meta import Object
 from trainmaster.api.schema import definitions
 from trainmaster.cli.main import COMMANDS, cli
+from trainmaster.cluster.apiserver import traffic
 from trainmaster.operator import metrics
 from trainmaster.operator.preview import preview
 from trainmaster.sdk import errors
@@ -32,6 +34,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 MADE = "<!-- Written by tools/reference.py; change what it describes, then run `make docs`. -->\n\n"
 
 SETTINGS = Path(__file__).with_name("settings.yaml")
+GROUPS = Path(__file__).with_name("groups.yaml")
 
 
 def pages() -> dict[str, str]:
@@ -39,6 +42,7 @@ def pages() -> dict[str, str]:
     made = {"commands.md": commands(), "reasons.md": reasons(), "metrics.md": metric_page(), "settings.md": settings()}
     for kind in KINDS:
         made[f"kinds/{kind.singular}.md"] = kind_page(kind)
+    made["kinds/groups.md"] = group_page()
     made["python.md"] = python()
     made["README.md"] = index()
     return {path: MADE + text.rstrip() + "\n" for path, text in made.items()}
@@ -52,8 +56,9 @@ def index() -> str:
 |---|---|
 | [commands](commands.md) | every command with its options and an example |
 | {kinds} | every field of each kind of job, what its replicas are told, when it has succeeded |
+| [PodGroup and Queue](kinds/groups.md) | their fields, in the words of each scheduler |
 | [reasons](reasons.md) | every reason that a job, a pod or a group can have, and what to do |
-| [metrics](metrics.md) | every metric of the operator |
+| [metrics](metrics.md) | every metric of the operator and of the API server |
 | [settings](settings.md) | variables, files, labels and annotations |
 | [Python](python.md) | every verb of `Client` and `AsyncClient`, what they return and raise |
 | [the operator](../operator.md) | its flags and rights |
@@ -124,8 +129,20 @@ def reasons() -> str:
 def metric_page() -> str:
     rows = [f"| `{name}` | {sort.__name__.lower()} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |"
             for name, sort, labels, meaning in metrics.TABLE]
-    about = "Of the operator, at `/metrics` of `--metrics-bind-address` (see [the operator](../operator.md))."
-    return "\n".join(["# Metrics", "", about, "", "| metric | type | labels | counts |", "|---|---|---|---|", *rows])
+    head = ["| metric | type | labels | counts |", "|---|---|---|---|"]
+    about = "At `/metrics` of `--metrics-bind-address` (see [the operator](../operator.md))."
+    return "\n".join(["# Metrics", "", "## The operator", "", about, "", *head, *rows, "", "## The API server", "",
+                      "Of the embedded cluster, at `/metrics`: `kubectl get --raw /metrics`.", "", *head,
+                      *_server_metrics()])
+
+
+def _server_metrics() -> Iterator[str]:
+    """As the server itself describes them."""
+    said = traffic.text(traffic.Traffic(), watches=0, revision=0, oldest=0)
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", said, re.MULTILINE))
+    for name, meaning in re.findall(r"^# HELP (\S+) (.*)$", said, re.MULTILINE):
+        labels = (*traffic.LABELS, "code") if name == "apiserver_request_total" else ()
+        yield f"| `{name}` | {types[name]} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |"
 
 
 def settings() -> str:
@@ -189,6 +206,22 @@ def kind_page(kind: JobKind) -> str:
              "", "## Fields of the spec", "", "| field | type | meaning |", "|---|---|---|",
              *_fields(schema["spec"], "spec"), "", "## Fields of the status", "", "| field | type | meaning |",
              "|---|---|---|", *_fields(schema["status"], "status")]
+    return "\n".join(parts)
+
+
+def group_page() -> str:
+    """PodGroup and Queue in every dialect. Their definitions have no words, so those stand in groups.yaml."""
+    meanings_ = yaml.safe_load(GROUPS.read_text())
+    about = ("What a gang is ([whole trains or none](../../concepts/gangs.md)) and where it waits "
+             "([queues](../../concepts/queues.md)), in the words of each scheduler. The operator writes PodGroups itself; one "
+             "that is there under the name of the job is taken as it is.")
+    parts = ["# PodGroup and Queue", "", about, ""]
+    for definition in groups.definitions():
+        names, version = definition["spec"]["names"], definition["spec"]["versions"][0]
+        rows = _fields(version["schema"]["openAPIV3Schema"]["properties"].get("spec") or {}, "spec")
+        parts += [f"## {names['kind']} of {definition['spec']['group']}/{version['name']}", "",
+                  "| field | type | meaning |", "|---|---|---|",
+                  *(f"{row.rpartition('|  |')[0]}| {meanings_[row.split('`')[1]]} |" for row in rows), ""]
     return "\n".join(parts)
 
 

@@ -47,6 +47,16 @@ def test_no_reason_is_explained_that_is_never_told() -> None:
     assert [] == unknown
 
 
+def test_every_metric_is_explained() -> None:
+    """Of whoever writes some: another such place has to be taken into tools/reference.py."""
+    places = {path.name for path in (ROOT / "src" / "trainmaster").rglob("*.py")
+              if re.search(r"# HELP|prometheus_client", path.read_text())}
+    page = (reference.FOLDER / "metrics.md").read_text()
+
+    assert {"metrics.py", "traffic.py"} == places
+    assert {"apiserver_request_total", "training_operator_jobs_created_total"} <= set(re.findall(r"`(\w+)`", page))
+
+
 def test_every_setting_is_explained() -> None:
     written = yaml.safe_load(reference.SETTINGS.read_text())
     source = "\n".join(path.read_text() for path in (ROOT / "src" / "trainmaster").rglob("*.py"))

@@ -21,7 +21,7 @@ _ALWAYS = frozenset({*HEALTH, "metrics"})
 # Verb, group, version, resource, subresource: bounded by the kinds that are served.
 About: TypeAlias = tuple[str, str, str, str, str]
 OTHER: About = ("other", "", "", "", "")
-_LABELS = ("verb", "group", "version", "resource", "subresource")
+LABELS = ("verb", "group", "version", "resource", "subresource")
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ def text(traffic: Traffic, *, watches: int, revision: int, oldest: int) -> str:
     """The metrics in the form that Prometheus reads; names as Kubernetes has them where it has them."""
     lines = list(_metric("apiserver_request_total", "counter", "Requests that were answered."))
     for (about, code), count in sorted(traffic.done.items()):
-        said = {**dict(zip(_LABELS, about, strict=True)), "code": str(code)}
+        said = {**dict(zip(LABELS, about, strict=True)), "code": str(code)}
         lines.append(f"apiserver_request_total{_labels(said)} {count}")
     plain = (
         ("apiserver_current_inflight_requests", "gauge", "Requests under way, without open streams.",
