@@ -213,8 +213,8 @@ def group_page() -> str:
     """PodGroup and Queue in every dialect. Their definitions have no words, so those stand in groups.yaml."""
     meanings_ = yaml.safe_load(GROUPS.read_text())
     about = ("What a gang is ([whole trains or none](../../concepts/gangs.md)) and where it waits "
-             "([queues](../../concepts/queues.md)), in the words of each scheduler. The operator writes PodGroups itself; one "
-             "that is there under the name of the job is taken as it is.")
+             "([queues](../../concepts/queues.md)), in the words of each scheduler. The operator writes PodGroups "
+             "itself; one that is there under the name of the job is taken as it is.")
     parts = ["# PodGroup and Queue", "", about, ""]
     for definition in groups.definitions():
         names, version = definition["spec"]["names"], definition["spec"]["versions"][0]

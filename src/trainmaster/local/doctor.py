@@ -4,25 +4,16 @@ import os
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.cluster.kubelet import capability, cgroups, gpus
 from trainmaster.local.home import Home
+from trainmaster.sdk.checkup import Finding
 
 _MODULES = (
     "As root, for the kernel's own way: modprobe -a nf_tables nft_chain_nat nft_masq nft_redir nft_numgen "
     "nft_reject_ipv4"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at: fine, or what is wrong and what to do."""
-
-    what: str
-    fine: bool
-    told: str
 
 
 def findings(home: Home) -> list[Finding]:

@@ -27,7 +27,7 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
 # What they print has one form only.
 FORMLESS = {"up", "down", "run", "logs", "exec", "cp", "crds", "operator", "scheduler", "completion"}
 # Of this machine, or of none.
-CLUSTERLESS = {"up", "down", "status", "validate", "images", "crds", "completion", "operator", "scheduler", "doctor"}
+CLUSTERLESS = {"up", "down", "status", "validate", "images", "crds", "completion", "operator", "scheduler"}
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

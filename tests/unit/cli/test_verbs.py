@@ -157,6 +157,17 @@ def test_events_are_listed(shell: Shell) -> None:
     assert "a job is in one namespace" in shell.run("events", "mnist", "-A").output
 
 
+def test_doctor_says_what_a_cluster_lacks(shell: Shell) -> None:
+    """The one of these tests has everything but figures, which come from its node."""
+    kubeconfig = str(shell.home / "cluster" / "kubeconfig")
+    shown = shell.says("doctor", "--kubeconfig", kubeconfig)
+
+    assert ["cluster", "kinds", "rights", "gangs", "metrics"] == shell.says(
+        "doctor", "--kubeconfig", kubeconfig, "-o", "name").split()
+    assert f"to make jobs and to see their pods and logs in namespace {shell.namespace}" in shown
+    assert "by PodGroups of scheduling.volcano.sh" in shown
+
+
 @pytest.mark.parametrize("words", [
     ["apply", "-f", "-"], ["scale", "mnist", "--replicas", "worker=3"], ["suspend", "mnist"], ["resume", "mnist"],
     ["restart", "mnist"], ["delete", "mnist"],
