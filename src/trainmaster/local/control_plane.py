@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
@@ -47,16 +47,15 @@ from trainmaster.operator.config import DEFAULTS
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import Clock, RealClock
 from trainmaster.runtime.outbox import LULL
+from trainmaster.runtime.supervision import Work, kept_running
 
 ADMIN = Identity("trainmaster-admin", (MASTERS,))
 HOST = "127.0.0.1"
 POD_SIDE = keys.SERVER_ADDRESSES[-1]      # this machine as pods see it; loopback is their own
-RESTART_SECONDS = 1.0
 NOT_OF_THE_API = frozenset({"scheduler", "operator", "simulated-nodes"})   # what `up --only apiserver` leaves out
 # The same rules as the operator's webhook on other clusters, without a call.
 JOBS_AT_THE_DOOR = (door.configuration("", ""), door.judged)
 T = TypeVar("T")
-Work: TypeAlias = Callable[[], Coroutine[None, None, None]]
 
 
 def main() -> int:
@@ -158,16 +157,6 @@ def workers(
         "simulated-nodes": lambda: simulated.run(managing("simulated-nodes"), clock, asked.simulated_nodes,
                                                  asked.simulated_offers),
     }
-
-
-async def kept_running(name: str, work: Work, clock: Clock) -> None:
-    """A bug in one part must not take the API server and the other parts along: it is told and started again."""
-    while True:
-        try:
-            await work()
-        except Exception:  # noqa: BLE001  owns the loop of a part
-            log.logger("control-plane").exception("a part failed and is started again", part=name)
-        await clock.sleep(RESTART_SECONDS)
 
 
 def client_of(server: ApiServer, who: Identity) -> Client:

@@ -18,13 +18,14 @@ from trainmaster.cluster.kubelet.output import MOST_BYTES, MOST_FILES
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.local import parts, reports
-from trainmaster.local.control_plane import kept_running, loop_runner, node_name_of
+from trainmaster.local.control_plane import loop_runner, node_name_of
 from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
 from trainmaster.local.readings import Readings
 from trainmaster.local.recipes import WithRecipes
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import RealClock
+from trainmaster.runtime.supervision import kept_running
 
 # CPU time can be shared, and a laptop should not refuse an example: four times the cores.
 CPU_FACTOR = 4

@@ -6,8 +6,7 @@ objects, which the collector, the end of namespaces and the count of quotas shar
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from collections.abc import Callable
 
 from trainmaster.cluster.controllers import (
     aggregation,
@@ -28,12 +27,7 @@ from trainmaster.cluster.controllers.storage.main import Directories
 from trainmaster.cluster.controllers.workloads import main as workloads
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
-from trainmaster.runtime.log import logger
-
-RESTART_SECONDS = 1.0
-
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-log = logger("controllers")
+from trainmaster.runtime.supervision import Work, kept_running
 
 
 async def run(
@@ -62,16 +56,6 @@ async def run(
     async with asyncio.TaskGroup() as group:
         for name, work in parts.items():
             group.create_task(kept_running(name, work, clock))
-
-
-async def kept_running(name: str, work: Work, clock: Clock) -> None:
-    """A bug in one part takes no other along."""
-    while True:
-        try:
-            await work()
-        except Exception:  # this loop owns the part
-            log.exception("a controller failed and is started again", part=name)
-        await clock.sleep(RESTART_SECONDS)
 
 
 async def _over_everything(

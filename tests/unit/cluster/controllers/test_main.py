@@ -124,23 +124,6 @@ async def test_bad_weather_changes_nothing_in_the_end(
     assert DONE == await state(client)
 
 
-async def test_a_controller_that_fails_is_started_again_and_the_others_go_on(clock: VirtualClock) -> None:
-    lives: list[str] = []
-
-    async def fails() -> None:
-        lives.append("fails")
-        raise RuntimeError("a bug")
-
-    async def goes_on() -> None:
-        lives.append("goes on")
-        await clock.sleep(1000)
-
-    async with at_work(main.kept_running("a", fails, clock), main.kept_running("b", goes_on, clock)):
-        await clock.advance(seconds=3.5)
-
-    assert (4, 1) == (lives.count("fails"), lives.count("goes on"))
-
-
 async def test_the_collector_begins_anew_after_a_failure(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
     """Its graph is gone with it. The kinds are known by then, so that no news of them would tell it to look."""
     kinds = Kinds(cluster.client(), clock)
