@@ -15,6 +15,12 @@ COSCHEDULING_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "
 T9K_GROUPS = Resource("scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup")
 T9K_QUEUES = Resource("scheduler.tensorstack.dev", "v1beta1", "queues", "Queue")
 
+# How a pod names its group, its part in it and its queue: an annotation for Volcano and kube-batch, else labels.
+GROUP_NAME = "scheduling.k8s.io/group-name"
+TASK_SPEC = "volcano.sh/task-spec"
+COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
+T9K_GROUP, T9K_ROLE, T9K_QUEUE = (f"scheduler.tensorstack.dev/{word}" for word in ("group-name", "role", "queue"))
+
 GROUPS = (VOLCANO_GROUPS, KUBE_BATCH_GROUPS, COSCHEDULING_GROUPS, T9K_GROUPS)
 WHY = "trainmaster.dev/why-waiting"      # annotation of a group: why it waits, as JSON; `why` is a sentence
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from trainmaster.api.groups import COSCHEDULING_GROUPS, KUBE_BATCH_GROUPS, T9K_GROUPS, VOLCANO_GROUPS
+from trainmaster.api import groups
 from trainmaster.api.meta import Object, Resource
 
 
@@ -36,36 +36,35 @@ class Dialect:
 # Phases of a group that has not been let in yet. Anything else has been, whatever it became since.
 WAITING = ("", "Pending")
 
-_GROUP_NAME = "scheduling.k8s.io/group-name"
 VOLCANO = Dialect(
-    resource=VOLCANO_GROUPS,
+    resource=groups.VOLCANO_GROUPS,
     scheduler="volcano",
     fields=(Field.SIZE, Field.RESOURCES, Field.QUEUE, Field.PRIORITY),
-    group_annotation=_GROUP_NAME,
-    role_annotation="volcano.sh/task-spec",
+    group_annotation=groups.GROUP_NAME,
+    role_annotation=groups.TASK_SPEC,
     default_queue="default",
     holds=True,
 )
 KUBE_BATCH = Dialect(
-    resource=KUBE_BATCH_GROUPS,
+    resource=groups.KUBE_BATCH_GROUPS,
     scheduler="kube-batch",
     fields=(Field.SIZE, Field.QUEUE, Field.PRIORITY),
-    group_annotation=_GROUP_NAME,
+    group_annotation=groups.GROUP_NAME,
 )
 T9K = Dialect(
-    resource=T9K_GROUPS,
+    resource=groups.T9K_GROUPS,
     scheduler="t9k-scheduler",
     fields=(Field.SIZE, Field.QUEUE),
-    group_label="scheduler.tensorstack.dev/group-name",
-    role_label="scheduler.tensorstack.dev/role",
-    queue_label="scheduler.tensorstack.dev/queue",
+    group_label=groups.T9K_GROUP,
+    role_label=groups.T9K_ROLE,
+    queue_label=groups.T9K_QUEUE,
     default_queue="default",
 )
 SCHEDULER_PLUGINS = Dialect(
-    resource=COSCHEDULING_GROUPS,
+    resource=groups.COSCHEDULING_GROUPS,
     scheduler="scheduler-plugins-scheduler",
     fields=(Field.SIZE, Field.RESOURCES, Field.TIMEOUT),
-    group_label="scheduling.x-k8s.io/pod-group",
+    group_label=groups.COSCHEDULING_GROUP,
 )
 _BY_NAME = {known.scheduler: known for known in (VOLCANO, KUBE_BATCH, T9K)}
 

@@ -14,9 +14,6 @@ from trainmaster.cluster.scheduler.amounts import amounts
 from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Queue
 from trainmaster.cluster.scheduler.volumes import about_the_pod
 
-GROUP_NAME = "scheduling.k8s.io/group-name"
-POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
-T9K_GROUP_LABEL = "scheduler.tensorstack.dev/group-name"
 _MEMBERS = re.compile("[0-9]{1,9}")      # in an annotation, which anybody may write
 
 
@@ -43,15 +40,15 @@ def available(counts: Mapping[str, int], nodes: int) -> str:
 
 
 def _annotated(pod: Object) -> str:
-    return str((metadata(pod).get("annotations") or {}).get(GROUP_NAME) or "")
+    return str((metadata(pod).get("annotations") or {}).get(groups.GROUP_NAME) or "")
 
 
 def _labelled(pod: Object) -> str:
-    return str(labels_of(pod).get(POD_GROUP_LABEL) or "")
+    return str(labels_of(pod).get(groups.COSCHEDULING_GROUP) or "")
 
 
 def _t9k_labelled(pod: Object) -> str:
-    return str(labels_of(pod).get(T9K_GROUP_LABEL) or "")
+    return str(labels_of(pod).get(groups.T9K_GROUP) or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +149,7 @@ def group_for(pod: Object, dialect: Dialect, owner: Object | None) -> Object:
     spec: Object = {"minMember": max(int(said), 1) if _MEMBERS.fullmatch(said) else 1}
     if dialect.queued:
         spec["queue"] = (annotations.get("scheduling.volcano.sh/queue-name")
-                         or labels_of(pod).get("scheduler.tensorstack.dev/queue") or "default")
+                         or labels_of(pod).get(groups.T9K_QUEUE) or "default")
     if pod["spec"].get("priorityClassName") and dialect in (VOLCANO, KUBE_BATCH):
         spec["priorityClassName"] = pod["spec"]["priorityClassName"]
     reference = owner or {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}
@@ -166,7 +163,7 @@ def group_for(pod: Object, dialect: Dialect, owner: Object | None) -> Object:
 def tied(dialect: Dialect, group: str) -> Object:
     """The part of a pod's metadata that names its group."""
     if dialect is COSCHEDULING:
-        return {"labels": {POD_GROUP_LABEL: group}}
+        return {"labels": {groups.COSCHEDULING_GROUP: group}}
     if dialect is T9K:
-        return {"labels": {T9K_GROUP_LABEL: group}}
-    return {"annotations": {GROUP_NAME: group}}
+        return {"labels": {groups.T9K_GROUP: group}}
+    return {"annotations": {groups.GROUP_NAME: group}}

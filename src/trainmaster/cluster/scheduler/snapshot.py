@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from trainmaster.api.groups import T9K_ROLE, TASK_SPEC
 from trainmaster.api.meta import Key, Object, being_deleted, key_of, labels_of, metadata, name_of, namespace_of, uid_of
 from trainmaster.cluster.scheduler.amounts import ONE, PODS, Amounts, amounts, requests
 from trainmaster.cluster.scheduler.demands import NOT_READY, Demands, Taint, demands_of
 from trainmaster.cluster.scheduler.selecting import Selector, label_selector
 from trainmaster.cluster.scheduler.volumes import Storage
 
-TASK_SPEC = "volcano.sh/task-spec"
 PREEMPTABLE = "volcano.sh/preemptable"
 
 
@@ -272,7 +272,7 @@ def read_pod(raw: Object, group: GroupKey | None, node: str = "") -> Pod:
     return Pod(
         key=key_of(raw), uid=uid_of(raw), labels=labels, node=node, state=_state(raw, node), requests=requests(raw),
         demands=demands_of(raw), scheduler=spec.get("schedulerName") or "default-scheduler", group=group,
-        role=annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or labels.get("scheduler.tensorstack.dev/role") or "",
+        role=annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or labels.get(T9K_ROLE) or "",
         priority=int(spec.get("priority") or 0), created=str(meta.get("creationTimestamp") or ""),
         order=_order(name_of(raw)), gated=bool(spec.get("schedulingGates")),
         preempts=spec.get("preemptionPolicy") != "Never", preemptable=annotations.get(PREEMPTABLE) != "false",
