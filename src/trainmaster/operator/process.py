@@ -21,6 +21,7 @@ from trainmaster.operator import flags, webhook
 from trainmaster.operator import main as operator
 from trainmaster.operator.config import Settings
 from trainmaster.operator.metrics import Counted, Metrics
+from trainmaster.operator.older import Older
 from trainmaster.operator.probes import Address, Health, Probes, address
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.leader import Leadership, identity
@@ -91,7 +92,7 @@ async def run(
 ) -> None:
     """Work until `stop` is set and what was under way is done. Closes the transport."""
     metrics, health = Metrics(), Health()
-    counted = Counted(transport, metrics, host)
+    counted = Older(Counted(transport, metrics, host))
 
     def up() -> None:
         health.ready = True
