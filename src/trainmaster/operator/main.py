@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from trainmaster.api.core import PODS, PRIORITY_CLASSES, SERVICES
-from trainmaster.api.meta import Key, Object, Resource, controller_of, key_of, metadata, name_of, namespace_of
+from trainmaster.api.meta import Key, Object, Resource, controller_of, key_of, metadata, name_of, namespace_of, uid_of
 from trainmaster.engine.observed import OPERATOR_NAME
 from trainmaster.frameworks.framework import Framework
 from trainmaster.frameworks.registry import FRAMEWORKS
@@ -150,6 +150,8 @@ def _connect(
         thing = after or before
         if thing is None:
             return
+        if after is None:
+            pace.settled(uid_of(thing))
         if before is None or after is None or _generation(before) != _generation(after):
             controller.queue.add(key_of(thing))  # somebody asked for something
         else:

@@ -6,7 +6,9 @@ answers, the further apart the news of one burst come, and the more it helps to 
 rejected: what is long enough for a busy server would be felt on an idle one.
 
 The same holds for writing: while the server is busy, what is not the end of a job is written once in a moment at most,
-and slight changes (counts of replicas, which nobody acts on) once in several.
+and slight changes (counts of replicas, which nobody acts on) once in several. If many jobs have slight changes at once,
+they wait as long as writing them one after the other would take: by then most jobs have something better to say. One
+job among few is never delayed for that.
 """
 
 from collections import OrderedDict
@@ -19,6 +21,7 @@ SHORTEST = timedelta(milliseconds=20)   # shorter than anybody notices
 LONGEST = timedelta(milliseconds=300)
 LONGEST_SLIGHT = timedelta(milliseconds=400)    # for what a slight change waits: still before anybody looks twice
 ANSWERS = 5                             # a moment is as long as so many answers take
+LONGEST_TURN = timedelta(seconds=15)    # that a slight change waits for those of other jobs
 FOR_SLIGHT = 4                          # moments that a slight change waits for more
 WEIGHT = 0.2                            # of the newest answer in the average
 REMEMBERED = 10_000                     # jobs whose last write is known; of others it may be written again
@@ -49,14 +52,24 @@ class Pace:
         moment = self.moment
         if moment <= SHORTEST:
             return NOW
-        began, wait = (self._slight, min(LONGEST_SLIGHT, moment * FOR_SLIGHT)) if slight else (self._last, moment)
+        began = self._slight if slight else self._last
         if uid not in began:
             _note(began, uid, clock)
+        wait = max(min(LONGEST_SLIGHT, moment * FOR_SLIGHT), self._turn) if slight else moment
         return max(NOW, wait - timedelta(seconds=clock.monotonic() - began[uid]))
+
+    @property
+    def _turn(self) -> timedelta:
+        """How long all who have a slight change now take to write it, one after the other."""
+        return min(LONGEST_TURN, timedelta(seconds=len(self._slight) * self._seconds))
+
+    def settled(self, uid: str) -> None:
+        """There is nothing to write any more, or nobody to write it about."""
+        self._slight.pop(uid, None)
 
     def wrote(self, uid: str, clock: Clock) -> None:
         _note(self._last, uid, clock)
-        self._slight.pop(uid, None)
+        self.settled(uid)
 
 
 def _note(moments: OrderedDict[str, float], uid: str, clock: Clock) -> None:

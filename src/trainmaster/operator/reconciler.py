@@ -90,6 +90,8 @@ class Reconciler:
                 soon = self._clock.now() + wait
                 return thing, None, min(soon, todo.look_again_at or soon)
             thing, stored = await self._write(thing, stored, todo.status)
+        else:
+            self._pace.settled(uid_of(thing))
         for event in todo.events:
             await self._tell(thing, event)
         return thing, failure, todo.look_again_at

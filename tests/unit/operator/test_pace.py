@@ -52,3 +52,23 @@ async def test_a_busy_server_is_written_to_once_in_a_moment_and_slight_changes_l
     seen += waits()
 
     assert [0.2, 0.4, 0, 0.2, 0, 0.4, 0, 0] == seen
+
+
+@pytest.mark.parametrize(("others", "expected"), [
+    pytest.param(0, 0.4, id="alone: not for long"),
+    pytest.param(5, 0.4, id="few others: the same"),
+    pytest.param(99, 4.0, id="many: as long as writing all of them takes"),
+    pytest.param(5000, 15.0, id="very many: not for ever"),
+])
+async def test_slight_changes_of_many_jobs_take_turns(others: int, expected: float) -> None:
+    pace, clock = Pace(), VirtualClock()
+    for _ in range(100):
+        pace.answered(0.04)
+    for number in range(others):
+        pace.until_due(f"job-{number}", clock, slight=True)
+
+    waits = pace.until_due("job", clock, slight=True).total_seconds()
+    for number in range(others):
+        pace.settled(f"job-{number}")
+
+    assert (expected, 0.4) == (round(waits, 2), pace.until_due("job", clock, slight=True).total_seconds())
