@@ -11,6 +11,7 @@ import pytest
 from tests.unit.engine.stories import job_of
 from tests.unit.engine.world import World
 
+from trainmaster.api.policy import POD_ENDS_WITH
 from trainmaster.engine.memory import recall, restarts
 
 # Of each kind the roles of an ordinary job; the first decides.
@@ -173,6 +174,44 @@ def a_removed_success_stays_one(kind: str) -> None:
     assert WORKER not in world.pods
 
 
+def sidecars_hold_up_nothing(kind: str) -> None:
+    for said, ends in (("", ("Running", "True")), ("TrainingContainer", ("Succeeded", "True"))):
+        world = with_sidecars(kind, said)
+        world.settle()
+        assert last(world) == ends
+        assert bool(said) == (not world.pods), "what is left of the pods goes with the others that run"
+
+
+def with_sidecars(kind: str, said: str) -> World:
+    """Everybody has trained, and a proxy runs on in every pod."""
+    roles = dict.fromkeys(CASTS[kind], (1, "Never"))
+    thing = job_of(kind, roles=roles, policy={"cleanPodPolicy": "Running"})
+    thing["metadata"]["annotations"] = {POD_ENDS_WITH: said}
+    for spec in thing["spec"][next(field for field in thing["spec"] if field.endswith("ReplicaSpecs"))].values():
+        spec["template"]["spec"]["containers"].append({"name": "proxy", "image": "example/proxy:1"})
+    world = World(thing)
+    world.settle()
+    world.run()
+    world.settle()
+    for pod in world.pods.values():
+        for found in pod["status"]["containerStatuses"]:
+            if found["name"] != "proxy":
+                found["state"] = {"terminated": {"exitCode": 0}}
+    return world
+
+
+def nobody_says_a_job_waits_but_its_pods(kind: str) -> None:
+    world = World(job_of(kind, roles={CASTS[kind][0]: (1, "Never")}))
+    world.settle()
+    for pod in world.pods.values():
+        pod["status"] = {"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes fit"}]}
+    world.settle()
+    assert [("Created", "True")] == world.conditions()
+    assert ["Warning"] == [event.type for event in world.events if event.reason == "Unschedulable"]
+    assert {0} == {count.active for count in world.status.replica_statuses.values()}
+
+
 def failures_are_told_as_normal(kind: str) -> None:
     world = running(kind)
     world.fail(WORKER, code=1)
@@ -234,8 +273,10 @@ RULES: dict[str, Rule] = {
     "B-25: a pause is told once": a_pause_is_told_once,
     "B-40: the template's restart policy is overruled, and that is told": the_template_is_overruled,
     "B-41: a pod that is removed after its success is not run again": a_removed_success_stays_one,
+    "B-43: a job that says so ends although sidecars run on": sidecars_hold_up_nothing,
     "B-44: failures are told as Normal": failures_are_told_as_normal,
     "B-47: what runs at the end stays by default": running_pods_stay_by_default,
+    "B-48: that nobody schedules a pod is told by an event, not by a condition": nobody_says_a_job_waits_but_its_pods,
     "B-50: a failed job counts what still runs": a_failed_job_counts_what_still_runs,
     "B-51: one service for each pod": a_service_for_each_pod,
     "B-66: pods of the run before mean nothing": pods_of_the_run_before_mean_nothing,
@@ -279,8 +320,8 @@ def test_whose_logs_people_are_shown(kind: str, roles: dict[str, int], leading: 
     assert [f"mnist-{member}" for member in leading] == sorted(found)
 
 
-# Requests of users that are not rules (B-63), and rules that the API server or the shell keep, tested with those.
-ELSEWHERE = {"B-37", "B-43", "B-48", "B-53", "B-63"}
+# A request of users that is no rule: ports of their own for pods on the network of their host.
+NO_RULE = {"B-63"}
 NUMBERS = {f"B-{number:02}" for number in range(1, 68)}
 
 
@@ -290,4 +331,4 @@ def test_every_rule_is_named_by_a_test() -> None:
     texts = "\n".join(path.read_text() for path in paths)
     named = {f"B-{one or other}" for one, other in re.findall(r"B-(\d\d)|test_b(\d\d)_", texts)}
 
-    assert set() == NUMBERS - named - ELSEWHERE
+    assert set() == NUMBERS - named - NO_RULE

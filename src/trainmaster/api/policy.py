@@ -18,6 +18,8 @@ MANAGERS = ("kueue.x-k8s.io/multikueue", MANAGED_BY_US)
 
 # The annotation of a job that says what one failed replica means for the others: an `OnReplicaFailure`.
 ON_REPLICA_FAILURE = "trainmaster.dev/on-replica-failure"
+# The annotation of a job that says when its pods have ended: a `PodEndsWith`.
+POD_ENDS_WITH = "trainmaster.dev/pod-ends-with"
 
 
 class RestartPolicy(Word):
@@ -45,6 +47,13 @@ class OnReplicaFailure(Word):
     UNSAID = ""
     RESTART_ALL = "RestartAll"
     FAIL_ALL = "FailAll"
+
+
+class PodEndsWith(Word):
+    """What ends a pod. Unsaid, all of its containers do; sidecars of a service mesh then keep it running for ever."""
+
+    UNSAID = ""
+    TRAINING_CONTAINER = "TrainingContainer"
 
 
 class ConditionType(Word):

@@ -24,7 +24,15 @@ from trainmaster.api.kubeflow_v1 import (
     kind_named,
 )
 from trainmaster.api.meta import Json, Object, metadata, name_of
-from trainmaster.api.policy import MANAGERS, ON_REPLICA_FAILURE, CleanPodPolicy, OnReplicaFailure, RestartPolicy
+from trainmaster.api.policy import (
+    MANAGERS,
+    ON_REPLICA_FAILURE,
+    POD_ENDS_WITH,
+    CleanPodPolicy,
+    OnReplicaFailure,
+    PodEndsWith,
+    RestartPolicy,
+)
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _NAME_RULE = (
@@ -147,9 +155,10 @@ def _name(thing: Object) -> Iterator[Problem]:
 
 
 def _annotations(thing: Object) -> Iterator[Problem]:
-    said = (metadata(thing).get("annotations") or {}).get(ON_REPLICA_FAILURE)
-    if said and said not in OnReplicaFailure.supported():
-        yield _unsupported(f"metadata.annotations[{ON_REPLICA_FAILURE}]", said, OnReplicaFailure.supported())
+    annotations = metadata(thing).get("annotations") or {}
+    for name, words in ((ON_REPLICA_FAILURE, OnReplicaFailure.supported()), (POD_ENDS_WITH, PodEndsWith.supported())):
+        if (said := annotations.get(name)) and said not in words:
+            yield _unsupported(f"metadata.annotations[{name}]", said, words)
 
 
 def _run_policy(policy: Mapping[str, Json]) -> Iterator[Problem]:

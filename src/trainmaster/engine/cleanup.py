@@ -41,7 +41,7 @@ def conclude(
 def leftovers(job: TrainingJob, seen: Observed, *, failed: bool) -> tuple[Action, ...]:
     """What the policy removes, pods and the services of the same name; and what was beside them, in any case."""
     policy = together.cleaning(job, failed=failed)
-    doomed = [pod for pod in seen.pods.values() if policy is CleanPodPolicy.ALL or not pod.ended]
+    doomed = [pod for pod in seen.pods.values() if policy is CleanPodPolicy.ALL or not pod.ended or pod.lingers]
     return (*removal(seen, doomed if policy is not CleanPodPolicy.NONE else []), *companions.dropped(job, seen))
 
 

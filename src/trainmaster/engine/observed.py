@@ -5,7 +5,7 @@ tells them apart. Children whose name is not the one their labels ask for are le
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainmaster.api.meta import (
@@ -46,6 +46,7 @@ class Pod:
     last_words: str = ""
     started: datetime | None = None
     finished: datetime | None = None
+    lingers: bool = False           # it has ended as far as the job goes, but sidecars still run
     raw: Object | None = None       # the whole object, for what only people read
 
     @property
@@ -87,6 +88,8 @@ def observe(
     priorities: Mapping[str, int] | None = None,
 ) -> Observed:
     """The job's own children among the given ones, and what has the names of its companions."""
+    if job.ends_with_training:
+        pods = [without_sidecars(pod) for pod in pods]
     return Observed(
         {(pod.role, pod.index): pod for pod in sorted(pods, key=_place) if is_ours(pod, job)},
         {(found.role, found.index): found for found in sorted(services, key=_place) if is_ours(found, job)},
@@ -97,6 +100,19 @@ def observe(
 
 def is_ours(child: Pod | Service, job: TrainingJob) -> bool:
     return child.owner == job.uid and child.name == f"{job.name}-{child.role}-{child.index}"
+
+
+def without_sidecars(pod: Pod) -> Pod:
+    """The pod as it would be without those who run beside the training container and do not end with it (B-43).
+
+    A container that the node starts again has not ended.
+    """
+    if pod.phase != "Running" or pod.exit_code is None:
+        return pod
+    rule = ((pod.raw or {}).get("spec") or {}).get("restartPolicy")
+    if rule == "Never" or (rule == "OnFailure" and pod.exit_code == 0):
+        return replace(pod, phase="Failed" if pod.exit_code else "Succeeded", lingers=True)
+    return pod
 
 
 def read_pod(raw: Object, container: str) -> Pod:

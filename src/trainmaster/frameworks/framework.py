@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from trainmaster.api.defaults import main_container
 from trainmaster.api.kubeflow_v1 import JobKind, JobSpec
 from trainmaster.api.meta import Key, Object, Resource
-from trainmaster.api.policy import ON_REPLICA_FAILURE, JobStatus, OnReplicaFailure, ReplicaSpec, RunPolicy
+from trainmaster.api.policy import (
+    ON_REPLICA_FAILURE,
+    POD_ENDS_WITH,
+    JobStatus,
+    OnReplicaFailure,
+    PodEndsWith,
+    ReplicaSpec,
+    RunPolicy,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +217,11 @@ class TrainingJob:
     def on_replica_failure(self) -> OnReplicaFailure:
         said = self.annotations.get(ON_REPLICA_FAILURE)
         return OnReplicaFailure(said) if said in OnReplicaFailure.supported() else OnReplicaFailure.UNSAID
+
+    @property
+    def ends_with_training(self) -> bool:
+        """Whether a pod has ended when its training container has, whoever else runs in it."""
+        return self.annotations.get(POD_ENDS_WITH) == PodEndsWith.TRAINING_CONTAINER
 
     @property
     def run_policy(self) -> RunPolicy:

@@ -333,9 +333,13 @@ def test_b46_a_replica_that_always_restarts_never_ends_and_that_is_said_to_whoev
     assert [] == advice(of("PyTorchJob", Worker=1))
 
 
-def test_what_one_failed_replica_means_must_be_a_word_that_we_know() -> None:
+@pytest.mark.parametrize(("name", "supported"), [
+    pytest.param("on-replica-failure", '"RestartAll", "FailAll"', id="what one failed replica means"),
+    pytest.param("pod-ends-with", '"TrainingContainer"', id="B-43: when a pod has ended"),
+])
+def test_what_an_annotation_asks_for_must_be_a_word_that_we_know(name: str, supported: str) -> None:
     thing = tfjob()
-    thing["metadata"]["annotations"] = {"trainmaster.dev/on-replica-failure": "Panic"}
+    thing["metadata"]["annotations"] = {f"trainmaster.dev/{name}": "Panic"}
 
-    assert [('metadata.annotations[trainmaster.dev/on-replica-failure]: Unsupported value: "Panic": '
-             'supported values: "RestartAll", "FailAll"')] == found(thing)
+    assert [(f'metadata.annotations[trainmaster.dev/{name}]: Unsupported value: "Panic": '
+             f"supported values: {supported}")] == found(thing)

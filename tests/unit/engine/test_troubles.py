@@ -37,7 +37,7 @@ def told(status: Object, *, deleting: bool = False) -> list[Event]:
                  "Error pod mnist-worker-0 container tensorflow waiting message: Back-off pulling",
                  id="an init container, if there are no others to look at"),
     pytest.param({"phase": "Pending", "conditions": [UNSCHEDULABLE, OLDER]}, "Unschedulable",
-                 "Error pod mnist-worker-0 condition message: 0/1 nodes fit", id="nobody schedules it"),
+                 "Error pod mnist-worker-0 condition message: 0/1 nodes fit", id="B-48: nobody schedules it"),
 ])
 def test_what_is_told(status: Object, reason: str, message: str) -> None:
     assert [warning(reason, message, "pod-uid-2")] == told(status)

@@ -69,13 +69,17 @@ async def test_a_request_that_goes_wrong_is_made_good(method: str, path: str, fa
         assert "Created" == (await it.status())["conditions"][-1]["type"]
 
 
-async def test_a_pod_that_the_server_will_never_take_is_told_and_the_rest_is_done() -> None:
+async def test_b53_a_pod_that_the_server_refuses_is_told_and_the_rest_is_done() -> None:
+    def first(request: Request, _number: int) -> Fault | None:
+        asks = request.method == "POST" and request.path.endswith("/pods")
+        return Answer(403, "Forbidden") if asks and b'"name":"mnist-worker-0"' in request.body else None
+
     async with stage() as it:
-        it.begin(plan=on("POST", "/pods", *[Answer(403, "Forbidden")] * 50))
+        it.begin(plan=first)
         await it.apply(tfjob())
         await it.clock.advance(1)
 
-        assert 2 == len(await it.services())
+        assert (["mnist-worker-1"], 2) == ([name_of(pod) for pod in await it.pods()], len(await it.services()))
         assert ["Error creating: Forbidden (injected)"] == await told(it, "FailedCreatePod")
         assert "Created" == (await it.status())["conditions"][-1]["type"]
 

@@ -72,21 +72,25 @@ async def test_it_makes_its_certificate_and_tells_the_configuration() -> None:
     assert "training-operator.default.svc" in names.get_values_for_type(x509.DNSName)
 
 
-async def test_it_answers_over_tls_with_that_certificate() -> None:
-    good = {"uid": "u", "object": {"kind": "TFJob", "metadata": {"name": "a"}, "spec": {}}}
+async def test_b37_it_answers_for_every_kind_over_tls_whichever_the_operator_runs() -> None:
+    """The configuration sends all kinds; one that nobody answers for could not be written."""
     async with embedded(RealClock()) as cluster, running(cluster) as hook:      # TLS asks the real one
         context = client_context(base64.b64decode((await data(cluster))["ca.crt"]), None)
-        url = f"https://127.0.0.1:{hook.port}{door.path_of(KINDS[0])}"
-        async with aiohttp.ClientSession() as session:
-            async with session.post(url, json={"apiVersion": "admission.k8s.io/v1", "request": good}, ssl=context,
-                                    server_hostname="training-operator.default.svc") as answer:
-                said = await answer.json()
-            async with session.post(url, data=b"no", ssl=context,
+        answers = []
+        async with aiohttp.ClientSession(f"https://127.0.0.1:{hook.port}") as session:
+            for kind in KINDS:
+                bad = {"uid": "u", "object": {"kind": kind.kind, "metadata": {"name": "a"}, "spec": {}}}
+                async with session.post(
+                    door.path_of(kind), json={"apiVersion": "admission.k8s.io/v1", "request": bad}, ssl=context,
+                    server_hostname="training-operator.default.svc",
+                ) as answer:
+                    answers.append((await answer.json())["response"])
+            async with session.post(door.path_of(KINDS[0]), data=b"no", ssl=context,
                                     server_hostname="training-operator.default.svc") as answer:
                 refused = answer.status
 
-    assert ("u", False, 403) == (said["response"]["uid"], said["response"]["allowed"],
-                                 said["response"]["status"]["code"])
+    assert [("u", False, 403)] * len(KINDS) == [
+        (each["uid"], each["allowed"], each["status"]["code"]) for each in answers]
     assert 400 == refused
 
 
