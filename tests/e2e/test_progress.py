@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from tests.e2e.person import Person
 
 # As clients of the protocol do it, with the standard library alone.
@@ -33,11 +34,66 @@ def test_reports_and_lines_become_progress(person: Person) -> None:
     assert "75 %" in person.trainmaster("describe", "reports").stdout
 
 
-def progress(person: Person, job: str) -> tuple[float, str, list[str]]:
+TQDM = """
+import time
+from tqdm import tqdm
+bar = tqdm(range(40))
+for step in bar:
+    bar.set_postfix(loss=2.0 / (step + 1))
+    time.sleep(0.1)
+"""
+KERAS = """
+import numpy, time
+import tensorflow as tf
+x = numpy.random.rand(512, 4)
+model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(x, x.sum(1), epochs=4, batch_size=8, OPTIONS)
+time.sleep(3)
+"""
+# The class that Trainer uses, told what Trainer tells it. Without torch, which the callback does not need.
+TRANSFORMERS = """
+from types import SimpleNamespace
+from transformers.integrations.integration_utils import KubeflowCallback
+callback = KubeflowCallback()
+callback._MIN_UPDATE_INTERVAL = 0.0
+state = SimpleNamespace(is_world_process_zero=True, max_steps=10, global_step=0, epoch=0.0)
+callback.on_train_begin(None, state, None)
+for state.global_step in range(1, 11):
+    callback.on_log(None, state, None, logs={"loss": 2.0 / state.global_step})
+    callback.on_step_end(None, state, None)
+callback.on_train_end(None, state, None)
+"""
+BOARD = "verbose=0, callbacks=[tf.keras.callbacks.TensorBoard('logs')]"
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize(("name", "script", "packages", "expected", "metric"), [
+    pytest.param("bar", TQDM, "tqdm==4.70.1", (100.0, "log"), "loss", id="tqdm's bar"),
+    pytest.param("fit", KERAS.replace("OPTIONS", ""), "", (100.0, "log"), "loss", id="Keras's lines"),
+    pytest.param("board", KERAS.replace("OPTIONS", BOARD), "", (None, "tensorboard"), "epoch_loss",
+                 id="files that TensorBoard's callback writes"),
+    pytest.param("callback", TRANSFORMERS, "transformers==5.22.2", (100.0, "report"), "loss", marks=pytest.mark.full,
+                 id="Transformers' own callback, unchanged"),
+])
+def test_the_real_packages_are_understood(trainer: Person, name: str, script: str, packages: str,
+                                          expected: tuple[float | None, str], metric: str) -> None:
+    folder = trainer.folder(name, {f"{name}.py": script, "needs.txt": packages})
+    needs = ("--requirements", str(folder / "needs.txt"), "--framework", "python") if packages else ()
+
+    done = trainer.trainmaster("run", str(folder / f"{name}.py"), *needs, timeout=900)
+
+    assert 0 == done.returncode, done.stderr
+    percent, source, metrics = progress(trainer, name)
+    assert expected == (percent, source)
+    assert metric in metrics
+
+
+def progress(person: Person, job: str) -> tuple[float | None, str, list[str]]:
     """What the job carries; the node looks every two seconds."""
     for _ in range(100):
         about = json.loads(person.trainmaster("describe", job, "-o", "json").stdout)["metadata"]
         if said := about.get("annotations", {}).get("trainmaster.dev/progress"):
             found = json.loads(said)
-            return found["percent"], found["source"], sorted(found["metrics"])
+            return found.get("percent"), found["source"], sorted(found["metrics"])
     raise AssertionError(f"{job} never said how far it is")

@@ -80,13 +80,23 @@ def test_ctrl_c_asks_and_the_job_goes_on_or_is_stopped(person: Person, folder_of
     stopped.until("tick 3/200")
     stopped.type("\x03")
     stopped.until("[d]etach")
-    stopped.type("\x03")
+    stopped.type("s\n")
 
     assert 130 == stopped.close()
     assert "stopped and removed" in stopped.seen
+    assert "deleted before it ended" not in stopped.seen
+
+    twice = Terminal(person, "run", f"{folder_of}/ticks.py")
+    twice.until("tick 3/200")
+    twice.type("\x03")
+    twice.until("[d]etach")
+    twice.type("\x03")
+
+    assert 130 == twice.close()
+    assert "stopped and removed" in twice.seen
 
 
-def test_a_control_plane_that_comes_back_is_not_noticed(person: Person, folder_of: str) -> None:
+def test_a_control_plane_that_comes_back_costs_two_sentences_and_no_line(person: Person, folder_of: str) -> None:
     person.trainmaster("up")
     running = subprocess.Popen(
         [*person.prefix, str(person.command), "run", f"{folder_of}/short.py", "--workers", "2"], text=True,
@@ -99,6 +109,10 @@ def test_a_control_plane_that_comes_back_is_not_noticed(person: Person, folder_o
     out, err = running.communicate(timeout=90)
 
     assert 0 == running.returncode, err
+    away = "· the control plane does not answer; the replicas go on without it, and are shown again when it is back"
+    noted = [line for line in err.splitlines() if "control plane" in line]
+    assert noted in ([], [away, "· the control plane is back"])      # a quick one is back before it is missed
+    assert "cannot watch" not in err
     lines = (first + out).splitlines()
     for worker in ("worker-0", "worker-1"):
         assert [f"[{worker}] tick {tick}/60" for tick in range(60)] == [

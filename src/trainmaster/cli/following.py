@@ -18,6 +18,7 @@ from trainmaster.runtime.clock import RealClock
 from trainmaster.sdk.ends import remedy
 from trainmaster.sdk.follow import CannotStart, Failure, JobGone, Outcome, follow
 from trainmaster.sdk.pulse import QUIET
+from trainmaster.sdk.replicas import OOM
 from trainmaster.sdk.submit import FOR_JOB, Submitted
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def tell(view: RunView, outcome: Outcome, job: Submitted, seconds: float) -> int
         view.note(f"first to fail: {first.replica}, {first.why or 'no exit code known'}; {words}")
         for line in first.last_lines:
             view.note(f"    {line}")
-        if advice := remedy("\n".join(first.last_lines)):
+        if advice := remedy("\n".join(first.last_lines), OOM if first.why.startswith("out of memory") else ""):
             view.note(advice)
         if len(outcome.failures) > 1:
             view.note("failed after it: " + ", ".join(_later(first, each) for each in outcome.failures[1:]))

@@ -276,7 +276,7 @@ def _headline(job: str, found: Curves) -> "Text":
         line.append("━" * done, style="green")
         line.append("─" * (BAR - done) + "  ", style="dim")
         line.append(f"{curves.short_progress(found)}   ")
-    for name, points in list(found.metrics.items())[:SHOWN_CURVES]:
+    for name, points in curves.worth_showing(found)[:SHOWN_CURVES]:
         values = [value for _, value in points]
         line.append(f"{name} ", style="dim")
         line.append(f"{curves.sparkline(values, BAR)} ", style="cyan")

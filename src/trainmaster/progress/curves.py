@@ -16,6 +16,7 @@ from trainmaster.progress.report import Report, finite
 ANNOTATION = "trainmaster.dev/progress"
 MOST_METRICS, MOST_POINTS = 8, 48
 LONGEST_NAME = 48
+COUNTERS = frozenset({"step", "steps", "global_step", "current_step", "total_steps", "epoch", "current_epoch"})
 REPORTED, TENSORBOARD, PRINTED = "report", "tensorboard", "log"
 _ORDER = (PRINTED, TENSORBOARD, REPORTED)          # whom to believe, the last most
 _BARS = "▁▂▃▄▅▆▇█"
@@ -127,12 +128,19 @@ def told(curves: Curves, now: datetime) -> list[str]:
     how = {REPORTED: "reported by", TENSORBOARD: "from TensorBoard files of", PRINTED: "from lines of"}
     source = f"{how.get(curves.source, 'from')} {curves.replica or 'the job'}, {lasting(seconds)} ago"
     lines = [f"{short_progress(curves) or 'how far it is was not said'} ({source})"]
-    wide = max((len(name) for name in curves.metrics), default=0)
-    for name, points in curves.metrics.items():
+    shown = worth_showing(curves)
+    wide = max((len(name) for name, _ in shown), default=0)
+    for name, points in shown:
         values = [value for _, value in points]
         course = f"{sparkline(values)}  {values[0]:g} → " if len(values) > 1 else ""
         lines.append(f"{name:<{wide}}  {course}{values[-1]:g}")
     return lines
+
+
+def worth_showing(curves: Curves) -> list[tuple[str, tuple[Point, ...]]]:
+    """Losses first, and without counters, which the progress says already; only counters if there is nothing else."""
+    found = [each for each in curves.metrics.items() if each[0].lower() not in COUNTERS] or list(curves.metrics.items())
+    return sorted(found, key=lambda each: "loss" not in each[0].lower())
 
 
 def short_progress(curves: Curves) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from trainmaster.api.meta import Object, moment, name_of, uid_of
 from trainmaster.api.policy import EndedReplica
-from trainmaster.sdk.replicas import exit_in_words, replica_of
+from trainmaster.sdk.replicas import OOM, exit_in_words, replica_of
 
 LAST_WORDS = 10         # lines
 SOON = 120.0            # seconds within which a later end is taken for a consequence
@@ -80,14 +80,17 @@ def told(ends: Sequence[End]) -> Iterator[str]:
     if first.last_words:
         yield "its last words:"
         yield from (f"  {line}" for line in first.last_words.splitlines()[-LAST_WORDS:])
-    if advice := remedy(first.last_words):
+    if advice := remedy(first.last_words, first.reason):
         yield advice
     for other in rest:
         yield f"{other.pod} failed {later(first, other)}: {other.told()}{_verdict(first, other)}"
 
 
-def remedy(words: str) -> str:
-    """What to do about last words that nearly always mean one thing; nothing if nothing is that clear."""
+def remedy(words: str, reason: str = "") -> str:
+    """What to do about an end that nearly always means one thing; nothing if nothing is that clear."""
+    if reason == OOM:
+        return ("Give it more memory (resources.limits.memory of its role), or let it hold less: smaller "
+                "batches, fewer loaders.")
     if found := _NO_MODULE.search(words):
         return (f"The replicas have no module '{found[1]}'. Scripts: write its package into a file and run again with "
                 "--requirements FILE (or --framework, if it belongs to one). Manifests: use an image that has it.")

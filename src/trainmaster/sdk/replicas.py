@@ -12,6 +12,7 @@ HOPELESS = frozenset({"InvalidImageName"})      # waiting for what no time and n
 START_ERRORS = frozenset({"StartError", "ContainerCannotRun"})   # the program never ran, so its log is empty
 
 STOPPED = (137, 143)            # exit codes of those that are told to end
+OOM = "OOMKilled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ def _state(pod: Object, containers: list[Object]) -> tuple[str, str, int | None]
     if phase == "Failed":
         if being_deleted(pod) and code in STOPPED:
             return "Stopped", "", code
+        if any(t.get("reason") == OOM for t in ended):
+            return OOM, f"out of memory{_memory_limit(pod)}", code
         why = f"exit code {exit_in_words(code)}" if code is not None else status.get("message", "")
         said = next((t["message"] for t in ended if t.get("reason") in START_ERRORS and t.get("message")), "")
         why = f"{why}: {said}" if said else why
@@ -109,6 +112,12 @@ def _state(pod: Object, containers: list[Object]) -> tuple[str, str, int | None]
     if phase == "Pending":
         return "Pending", _unscheduled(status), None
     return str(phase), "", None
+
+
+def _memory_limit(pod: Object) -> str:
+    limits = {str(limit) for each in (pod.get("spec") or {}).get("containers") or ()
+              if (limit := ((each.get("resources") or {}).get("limits") or {}).get("memory"))}
+    return f": its limit is {', '.join(sorted(limits))}" if limits else ""
 
 
 def _unscheduled(status: Object) -> str:

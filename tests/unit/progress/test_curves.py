@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.progress import curves
-from trainmaster.progress.curves import PRINTED, REPORTED, TENSORBOARD, Curves, Said
+from trainmaster.progress.curves import PRINTED, REPORTED, TENSORBOARD, Curves, Said, worth_showing
 from trainmaster.progress.report import Report
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -108,3 +108,12 @@ def test_what_was_printed_last_completes_the_history(newest: dict[str, float],
 
     assert expected == {name: [value for _, value in points] for name, points in after.metrics.items()}
     assert 50.0 == after.percent
+
+
+def test_losses_come_first_and_counters_only_if_there_is_nothing_else() -> None:
+    """As Transformers reports them."""
+    point = ((0.0, 1.0),)
+    found = Curves(NOON, NOON, metrics={"total_steps": point, "learning_rate": point, "eval_loss": point})
+
+    assert ["eval_loss", "learning_rate"] == [name for name, _ in worth_showing(found)]
+    assert ["step"] == [name for name, _ in worth_showing(Curves(NOON, NOON, metrics={"step": point}))]

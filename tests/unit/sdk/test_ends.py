@@ -6,7 +6,7 @@ import pytest
 
 from trainmaster.api.meta import Object
 from trainmaster.api.policy import EndedReplica
-from trainmaster.sdk.ends import End, ends_of, told
+from trainmaster.sdk.ends import End, ends_of, remedy, told
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -34,7 +34,8 @@ def test_the_first_is_told_with_its_last_words() -> None:
     words = "\n".join(f"line {number}" for number in range(20))
 
     assert ["a failed first: exit code 137 (killed by SIGKILL, often for lack of memory), OOMKilled, on node vm",
-            "its last words:", *(f"  line {number}" for number in range(10, 20))] == list(
+            "its last words:", *(f"  line {number}" for number in range(10, 20)),
+            remedy("", "OOMKilled")] == list(
         told([End("a", 137, "OOMKilled", node="vm", last_words=words)]))
 
 

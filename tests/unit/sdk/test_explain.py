@@ -6,6 +6,7 @@ import pytest
 
 from trainmaster.api.groups import WHY
 from trainmaster.api.meta import Object
+from trainmaster.sdk.ends import remedy
 from trainmaster.sdk.explain import explained
 
 GROUP: Object = {"metadata": {"name": "mnist", "annotations": {
@@ -79,6 +80,6 @@ def test_the_first_failure_and_what_followed() -> None:
 
     assert (
         "mnist-worker-1 failed first: exit code 137, killed by SIGKILL, OOMKilled, on node vm",
-        "its last words:", "  step 1", "  step 2",
+        "its last words:", "  step 1", "  step 2", remedy("", "OOMKilled"),
         "mnist-worker-0 failed 3 s later: exit code 1; perhaps a consequence",
     ) == found.more
