@@ -28,6 +28,7 @@ from trainmaster.cluster.controllers import main as controllers
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.storage.main import Directories, local_path
 from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.cluster.scheduler import door as queue_door
 from trainmaster.cluster.scheduler import loop as scheduler
 from trainmaster.cluster.simulated import nodes as simulated
 from trainmaster.cluster.store import Refused, Store, Unusable
@@ -55,6 +56,7 @@ POD_SIDE = keys.SERVER_ADDRESSES[-1]      # this machine as pods see it; loopbac
 NOT_OF_THE_API = frozenset({"scheduler", "operator", "simulated-nodes"})   # what `up --only apiserver` leaves out
 # The same rules as the operator's webhook on other clusters, without a call.
 JOBS_AT_THE_DOOR = (door.configuration("", ""), door.judged)
+QUEUES_AT_THE_DOOR = (queue_door.CONFIGURATION, queue_door.judged)
 T = TypeVar("T")
 
 
@@ -99,7 +101,7 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         kubelet = HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
         stack.push_async_callback(kubelet.close)
         server = ApiServer(store, clock=clock, node=lambda _name: kubelet, reach=lambda _name: kubelet.plain(),
-                           judges=[JOBS_AT_THE_DOOR], account_key=known.account_key,
+                           judges=[JOBS_AT_THE_DOOR, QUEUES_AT_THE_DOOR], account_key=known.account_key,
                            doors={reports.DOOR: lambda *asked: taken.answer(*asked)})
         taken = Reports(client_of(server, Identity("trainmaster-progress", (MASTERS,))), clock)
         await server.start()

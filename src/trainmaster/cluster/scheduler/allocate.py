@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainmaster.api.meta import moment
 from trainmaster.cluster.scheduler import dialects, filters, queues
 from trainmaster.cluster.scheduler.amounts import Amounts, minus, plus, total
 from trainmaster.cluster.scheduler.boards import choose
@@ -49,6 +48,8 @@ def enqueue(floor: Floor) -> Iterator[None]:
                 - int(floor.cluster.get(name, 0) * floor.settings.overcommit) for name, amount in wanted.items()}
         over = {name: amount for name, amount in over.items() if amount > 0}
         narrow = _narrow(account, wanted)
+        if gang.group.patience is not None and floor.waited(gang) >= gang.group.patience:
+            narrow, over = None, {}      # it was promised to be let in by now
         if narrow is not None:
             full, short = narrow
             gang.refused = f"queue resource quota insufficient: insufficient {', '.join(sorted(short))}"
@@ -162,9 +163,12 @@ def _gap(floor: Floor, gang: Gang) -> dict[str, int]:
 
 
 def _order(floor: Floor, gang: Gang) -> tuple[object, ...]:
-    """Who is tried first: the important, the damaged, those that do not run yet, those that have least, the oldest."""
-    return (-gang.priority, not gang.damaged, gang.ready(), share(gang.allocated, floor.cluster), gang.group.created,
-            gang.group.key.key, gang.group.uid)
+    """Who is tried first: the important, the damaged, those that do not run yet, those that were promised a start,
+    those that have least, the oldest."""
+    patience = gang.group.patience
+    left = FOREVER if patience is None or gang.ready() else patience - floor.waited(gang)
+    return (-gang.priority, not gang.damaged, gang.ready(), left, share(gang.allocated, floor.cluster),
+            gang.group.created, gang.group.key.key, gang.group.uid)
 
 
 def _try(floor: Floor, gang: Gang, account: Account) -> bool:
@@ -255,11 +259,10 @@ def _refuse_for_queue(floor: Floor, gang: Gang, account: Account) -> None:
 
 def _keep_room(floor: Floor, gang: Gang) -> None:
     """For a gang that has waited too long: nobody behind it takes room that it will need."""
-    patience = floor.settings.patience
-    if not patience or gang.held or gang.ready() or not gang.group.created:
+    patience = min(floor.settings.patience or FOREVER, gang.group.patience or FOREVER)
+    if patience == FOREVER or gang.held or gang.ready() or not gang.group.created:
         return
-    waited = (floor.now - moment(gang.group.created)).total_seconds()
-    if waited < patience or gang not in floor.why or not floor.why[gang].ever \
+    if floor.waited(gang) < patience or gang not in floor.why or not floor.why[gang].ever \
             or floor.why[gang].code is not Code.NO_NODE_FITS:
         return
     trial = Trial(floor.trial.snapshot)

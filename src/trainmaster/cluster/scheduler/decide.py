@@ -5,8 +5,9 @@ decision: ties go by name, never by chance.
 """
 
 from collections.abc import Generator, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from trainmaster.api.meta import metadata, moment
 from trainmaster.cluster.scheduler import dialects, filters, gangs, preemption
 from trainmaster.cluster.scheduler.allocate import allocate, enqueue
 from trainmaster.cluster.scheduler.amounts import shown
@@ -30,6 +31,8 @@ from trainmaster.cluster.scheduler.snapshot import Pod, Snapshot, State
 from trainmaster.cluster.scheduler.trial import Trial
 
 DEFAULT = "default-scheduler"
+SCHEDULING = "Scheduling"             # a phase of scheduler-plugins
+TOO_LONG = timedelta(hours=48)        # after which it says so, once; it stops caring then, we do not
 
 
 def decide(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> Decision:
@@ -156,11 +159,26 @@ def _verdict(floor: Floor, gang: Gang) -> Verdict:
         if phase == gangs.PENDING and gang.entered and dialect.enqueues:
             phase = INQUEUE
     condition, events = _said(gang, phase, dialect, why.code if why else None)
+    if dialect is COSCHEDULING and _too_long(gang, phase, floor.now):
+        events.append(Told("Warning", "Timeout", "schedule time longer than 48 hours"))
     states = [pod.state for pod in gang.pods]
     return Verdict(
         gang.group, phase, running=states.count(State.RUNNING), succeeded=states.count(State.SUCCEEDED),
         failed=states.count(State.FAILED), members=len(states), condition=condition, events=events,
-        why=None if ready else why)
+        why=None if ready else why, pending=sum(1 for pod in gang.pods if pod.state in {State.PENDING, State.BOUND}),
+        allocated=gang.allocated, complete=gang.complete, ready=ready, occupied=_occupied(gang))
+
+
+def _too_long(gang: Gang, phase: str, now: datetime) -> bool:
+    since = gang.group.tried_since
+    return bool(since) and phase in {gangs.PENDING, SCHEDULING} and now - moment(since) >= TOO_LONG
+
+
+def _occupied(gang: Gang) -> str:
+    """Whose pods these are, as scheduler-plugins writes it."""
+    there = {f"{pod.key.namespace}/{owner['name']}" for pod in gang.pods
+             for owner in metadata(pod.raw).get("ownerReferences") or ()}
+    return ",".join(sorted(there))
 
 
 def _said(gang: Gang, phase: str, dialect: dialects.Dialect, code: Code | None) -> tuple[Condition | None, list[Told]]:
@@ -209,5 +227,5 @@ def _coscheduling_phase(gang: Gang) -> str:
         return "Failed"
     if done >= gang.least:
         return "Finished"
-    return "Running" if running + done >= gang.least else "Scheduling"
+    return "Running" if running + done >= gang.least else SCHEDULING
 

@@ -5,7 +5,7 @@ node is worked out once for all of them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import orjson
@@ -83,6 +83,13 @@ class Demands:
     def social(self) -> bool:
         """Whether other pods matter for where it may go."""
         return bool(self.near or self.away or self.spreads)
+
+
+@lru_cache(maxsize=4096)
+def narrowed(demands: Demands, nodes: Selector) -> Demands:
+    """The same, and only on such nodes; the same object for the same question."""
+    both = (*demands.node_selector.requirements, *nodes.requirements)
+    return replace(demands, node_selector=Selector(both))
 
 
 def demands_of(pod: Object) -> Demands:

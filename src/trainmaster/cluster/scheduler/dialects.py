@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from trainmaster.api import groups
 from trainmaster.api.meta import Json, Key, Object, Resource, key_of, labels_of, metadata, name_of, namespace_of, uid_of
 from trainmaster.cluster.scheduler.amounts import amounts
+from trainmaster.cluster.scheduler.selecting import label_selector
 from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Queue
 from trainmaster.cluster.scheduler.volumes import about_the_pod
 
-_MEMBERS = re.compile("[0-9]{1,9}")      # in an annotation, which anybody may write
+HIERARCHY, HIERARCHY_WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
+WAITING_TIME = "volcano.sh/sla-waiting-time"
+ROOT = "root"
+# In annotations, which anybody may write: a number of members, parts of a span of time in Go's way, a weight.
+_MEMBERS = re.compile("[0-9]{1,9}")
+_SPAN, _SPAN_PART = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:h|m|s|ms))+"), re.compile(r"([0-9.]+)(ms|h|m|s)")
+_WEIGHT = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 def listed(counts: Mapping[str, int]) -> str:
@@ -116,7 +124,35 @@ def read_group(raw: Object, dialect: Dialect) -> Group:
         queue=str(spec.get("queue") or "default"), priority_class=str(spec.get("priorityClassName") or ""),
         priority=_count(spec.get("priority")), wanted=None if wanted is None else amounts(fields(wanted)),
         phase=str(status.get("phase") or ""), created=str(metadata(raw).get("creationTimestamp") or ""), raw=raw,
+        patience=_span(_annotations(raw).get(WAITING_TIME)) if dialect is VOLCANO else None,
+        tried_since=str(status.get("scheduleStartTime") or ""),
     )
+
+
+def _annotations(raw: Object) -> Object:
+    return fields(metadata(raw).get("annotations"))
+
+
+def _span(text: Json) -> float | None:
+    """Seconds of `1h30m`; None if it is not there, is nothing, or is no span."""
+    if not isinstance(text, str) or not _SPAN.fullmatch(text):
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in _SPAN_PART.findall(text)) or None
+
+
+def levels(raw: Object) -> tuple[tuple[str, float], ...] | None:
+    """Where a queue says it stands in the hierarchy, without the root; () if it says nothing, None if that is wrong."""
+    names, weights = (_annotations(raw).get(key) or "" for key in (HIERARCHY, HIERARCHY_WEIGHTS))
+    if not names and not weights:
+        return ()
+    if not isinstance(names, str) or not isinstance(weights, str):
+        return None
+    below, numbers = names.split("/"), weights.split("/")
+    if below[0] == ROOT:
+        below, numbers = below[1:], numbers[1:]
+    if not below or len(below) != len(numbers) or not all(below) or not all(map(_WEIGHT.fullmatch, numbers)):
+        return None
+    return tuple(zip(below, (max(float(number), 1.0) for number in numbers), strict=True))
 
 
 def read_queue(raw: Object) -> Queue:
@@ -132,7 +168,8 @@ def read_queue(raw: Object) -> Queue:
         reclaimable=spec.get("reclaimable", spec.get("preemptible", True)) is not False,
         open=state == "Open" and not spec.get("closed"), parent=str(spec.get("parent") or ""),
         created=str(metadata(raw).get("creationTimestamp") or ""),
-        fifo=spec.get("dequeueStrategy") == "fifo", raw=raw,
+        levels=levels(raw) or (), fifo=spec.get("dequeueStrategy") == "fifo", raw=raw,
+        nodes=label_selector(fields(spec["nodeSelector"])) if spec.get("nodeSelector") else None,
     )
 
 

@@ -4,16 +4,22 @@ What `allocate` and `victims` share.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
+from trainmaster.api.meta import moment
 from trainmaster.cluster.scheduler import dialects, queues
 from trainmaster.cluster.scheduler.amounts import add, minus, plus, total
+from trainmaster.cluster.scheduler.demands import narrowed
 from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, Gang
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Reason
+from trainmaster.cluster.scheduler.selecting import Selector
 from trainmaster.cluster.scheduler.settings import Eviction, Settings
 from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Pod, Queue, Snapshot, State
 from trainmaster.cluster.scheduler.trial import Trial
+
+DEFAULT_QUEUE = "default"
 
 
 class Floor:
@@ -36,11 +42,12 @@ class Floor:
         for (dialect, name), queue in snapshot.queues.items():
             self.accounts[dialect, name] = Account(queue)
         for group in snapshot.groups.values():
-            gang = _gang(snapshot, group)
+            if _implied(group):
+                self.accounts.setdefault((group.key.dialect, group.queue), Account(Queue(group.queue)))
+            named = snapshot.queues.get((group.key.dialect, group.queue))
+            gang = _gang(snapshot, group, named.nodes if named is not None else None)
             self.gangs.append(gang)
             self.by_key[group.key] = gang
-            if not dialects.by_name(group.key.dialect).queued:
-                self.accounts.setdefault((group.key.dialect, group.queue), Account(Queue(group.queue)))
             if (account := self.account(gang)) is not None:
                 _enter(gang, account)
             yield
@@ -53,6 +60,10 @@ class Floor:
 
     def account(self, gang: Gang) -> Account | None:
         return self.accounts.get((gang.group.key.dialect, gang.group.queue))
+
+    def waited(self, gang: Gang) -> float:
+        """Seconds since the group was made."""
+        return (self.now - moment(gang.group.created)).total_seconds() if gang.group.created else 0.0
 
     def account_of(self, pod: Pod) -> Account | None:
         """The queue that a running pod takes from."""
@@ -73,9 +84,19 @@ def _enter(gang: Gang, account: Account) -> None:
         account.inqueue = plus(account.inqueue, {name: max(left, 0) for name, left in rest.items()})
 
 
-def _gang(snapshot: Snapshot, group: Group) -> Gang:
-    """Where groups have no priority of their own (scheduler-plugins), that of their pods counts."""
+def _implied(group: Group) -> bool:
+    """Whether its queue needs no object: where there are none, and the one that T9k's jobs are in by default."""
+    dialect = dialects.by_name(group.key.dialect)
+    return not dialect.queued or (dialect is dialects.T9K and group.queue == DEFAULT_QUEUE)
+
+
+def _gang(snapshot: Snapshot, group: Group, nodes: Selector | None) -> Gang:
+    """Where groups have no priority of their own (scheduler-plugins), that of their pods counts. `nodes` are those that
+    its queue may use."""
     pods = list(snapshot.pods_of(group.key))
+    if nodes is not None:
+        pods = [replace(pod, demands=narrowed(pod.demands, nodes)) if pod.state is State.PENDING else pod
+                for pod in pods]
     if dialects.by_name(group.key.dialect) is dialects.COSCHEDULING:
         return Gang(group, pods, max((pod.priority for pod in pods), default=0))
     return Gang(group, pods, snapshot.priority_of(group))

@@ -16,7 +16,7 @@ from trainmaster.api.meta import Object, Resource, controller_of, metadata, name
 from trainmaster.cluster.scheduler import dialects, writing
 from trainmaster.cluster.scheduler.amounts import add
 from trainmaster.cluster.scheduler.decide import DEFAULT
-from trainmaster.cluster.scheduler.dialects import VOLCANO, Dialect
+from trainmaster.cluster.scheduler.dialects import T9K, VOLCANO, Dialect
 from trainmaster.cluster.scheduler.gangs import ALLOCATED
 from trainmaster.cluster.scheduler.mirror import Mirror
 from trainmaster.cluster.scheduler.settings import Binding, Decision, Eviction, Told, Verdict, Waiting
@@ -85,7 +85,7 @@ class Hands:
         for verdict in decision.verdicts:
             yield from self._say(verdict, name)
             yield None
-        yield from self._queues(decision.verdicts)
+        yield from self._queues(decision.verdicts, name)
         for pod in self._alone():
             if self._free(uid_of(pod)):
                 yield self._alone_with(uid_of(pod), self._give_group(pod))
@@ -249,23 +249,27 @@ class Hands:
             log.warning("could not write", kind=resource.kind, name=meta["name"], problem=problem)
             self._again_later()
 
-    def _queues(self, verdicts: Iterable[Verdict]) -> Iterator[Coroutine[Any, Any, None] | None]:
+    def _queues(self, verdicts: Iterable[Verdict], decision: str) -> Iterator[Coroutine[Any, Any, None] | None]:
         """Write to the queues whose status says something else now."""
         held: dict[tuple[str, str], dict[str, int]] = {}
-        counts: dict[tuple[str, str], Counter[str]] = {}
+        of_queue: dict[tuple[str, str], list[Verdict]] = {}
         for verdict in verdicts:
             key = (verdict.group.key.dialect, verdict.group.queue)
-            counts.setdefault(key, Counter())[verdict.phase.lower()] += 1
+            of_queue.setdefault(key, []).append(verdict)
             for pod in self._mirror.snapshot.pods_of(verdict.group.key):
                 if pod.state in ALLOCATED:
                     add(held.setdefault(key, {}), pod.requests)
             yield None
         for (dialect, name), queue in self._mirror.snapshot.queues.items():
-            resource = dialects.by_name(dialect).queues
-            if queue.raw is None or resource is None or dialect != VOLCANO.name:
+            resource, has, there = dialects.by_name(dialect).queues, held.get((dialect, name), {}), of_queue.get(
+                (dialect, name), [])
+            if queue.raw is None or resource is None or dialect not in (VOLCANO.name, T9K.name):
                 continue
-            patch = writing.queue_status(queue.raw, held.get((dialect, name), {}),
-                                         counts.get((dialect, name), Counter()))
+            if dialect == T9K.name:
+                patch = writing.t9k_queue_status(queue.raw, has, queue.capability or {}, there, self._clock.now(),
+                                                 decision)
+            else:
+                patch = writing.queue_status(queue.raw, has, Counter(verdict.phase.lower() for verdict in there))
             if patch is not None and self._free(uid_of(queue.raw)):
                 yield self._alone_with(uid_of(queue.raw), self._write(resource, queue.raw, patch, "status"))
 

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from trainmaster.api.meta import moment
-from trainmaster.cluster.scheduler.decide import slices
+from trainmaster.cluster.scheduler.decide import SCHEDULING, TOO_LONG, slices
 from trainmaster.cluster.scheduler.dialects import DIALECTS, Dialect
-from trainmaster.cluster.scheduler.gangs import INQUEUE
+from trainmaster.cluster.scheduler.gangs import INQUEUE, PENDING
 from trainmaster.cluster.scheduler.hands import Hands
 from trainmaster.cluster.scheduler.mirror import Mirror
 from trainmaster.cluster.scheduler.settings import DEFAULTS, Settings
@@ -104,10 +104,14 @@ class Scheduler:
         await either(self._changed.wait(), self._clock.sleep_until(next_moment))
 
     def _next_moment(self) -> datetime | None:
-        """When a claim ends, or when a group has waited long enough to have room kept for it."""
+        """When a claim ends, when a group has waited long enough to be let in or to have room kept for it, or when it
+        is to be said that it has waited for days."""
         now, snapshot = self._clock.now(), self.mirror.snapshot
         moments = [datetime.fromtimestamp(claim.until, UTC) for claim in snapshot.claims]
-        if self._settings.patience:
-            moments += [moment(group.created) + timedelta(seconds=self._settings.patience)
-                        for group in snapshot.groups.values() if group.phase == INQUEUE and group.created]
+        for group in snapshot.groups.values():
+            if group.created and group.phase in {"", PENDING, INQUEUE}:
+                moments += [moment(group.created) + timedelta(seconds=patience)
+                            for patience in (self._settings.patience, group.patience) if patience]
+            if group.tried_since and group.phase in {PENDING, SCHEDULING}:
+                moments.append(moment(group.tried_since) + TOO_LONG)
         return min((each for each in moments if each > now), default=None)

@@ -1,11 +1,13 @@
 """What each queue may have: shares by weight, or what each was promised, down a tree; and the order in which they are
 served.
 
-Three ways. By weight: the water-filling of Volcano's proportion plugin, with one thing done better: a part of a GPU is
+Four ways. By weight: the water-filling of Volcano's proportion plugin, with one thing done better: a part of a GPU is
 of no use to anybody, so what cannot be divided is handed out in whole pieces (largest remainder first, then in the
 order of the queues). By promise, as soon as a queue says what it deserves or names a parent (the capacity plugin): a
 queue may borrow up to its capability and gives back down to what it deserves. By quota (T9k): a queue may have its
-quota. Which way is read off the queues; a switch that has to agree with them was rejected.
+quota. By dominant share down a hierarchy that annotations draw (Volcano's drf with a hierarchy): limits are the
+capabilities, and whoever has least of what its place in the hierarchy weighs is served next. Which way is read off the
+queues; a switch that has to agree with them was rejected.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +26,7 @@ class Sharing(Enum):
     WEIGHT = auto()
     PROMISE = auto()
     QUOTA = auto()
+    HIERARCHY = auto()
 
 
 @dataclass(slots=True, eq=False)
@@ -88,11 +91,13 @@ class Account:
 def settle(accounts: Iterable[Account], cluster: Amounts, *, quotas: bool = False) -> None:
     """What each of these queues, all of one dialect, deserves and may have. `quotas`: these are T9k's."""
     there = list(accounts)
-    sharing = Sharing.QUOTA if quotas else Sharing.PROMISE if any(map(_promised, there)) else Sharing.WEIGHT
+    sharing = _sharing(there, quotas=quotas)
     for account in there:
         account.sharing = sharing
     if sharing is Sharing.PROMISE:
         _link(there)
+    if sharing is Sharing.HIERARCHY:
+        _grow(there, cluster)
     for account in sorted(there, key=lambda each: sum(1 for _ in each.line)):
         account.ceiling = _ceiling(account, cluster, there)
     if sharing is Sharing.WEIGHT:
@@ -102,7 +107,7 @@ def settle(accounts: Iterable[Account], cluster: Amounts, *, quotas: bool = Fals
         account.most = account.ceiling or {}
         if sharing is Sharing.QUOTA:      # without a quota it is measured by the cluster
             account.deserved = {**account.most, **(account.queue.capability or {})}
-        else:
+        elif sharing is Sharing.PROMISE:
             account.deserved = dict(_sum_of(account, there, "deserved") or {})
 
 
@@ -110,6 +115,14 @@ def copies(accounts: Iterable[Account]) -> dict[str, Account]:
     """The same queues with the same pods, to be settled for another cluster. Sums are made anew."""
     return {account.queue.name: Account(account.queue, dict(account.request), dict(account.allocated))
             if account.leaf else Account(account.queue) for account in accounts}
+
+
+def _sharing(accounts: list[Account], *, quotas: bool) -> Sharing:
+    if quotas:
+        return Sharing.QUOTA
+    if any(account.queue.levels for account in accounts):
+        return Sharing.HIERARCHY
+    return Sharing.PROMISE if any(map(_promised, accounts)) else Sharing.WEIGHT
 
 
 def _promised(account: Account) -> bool:
@@ -125,6 +138,31 @@ def _link(accounts: list[Account]) -> None:
         if parent is not None and all(above is not account for above in parent.line):
             account.above = parent
             parent.leaf = False
+    _sum_up(accounts)
+
+
+def _grow(accounts: list[Account], cluster: Amounts) -> None:
+    """Make the hierarchy that the queues' annotations draw. What each place in it is measured by is the whole cluster
+    times its weight, so that its share is the weighted dominant share."""
+    inner: dict[str, Account] = {}
+    for account in accounts:
+        *upper, (_, weight) = account.queue.levels or ((account.queue.name, 1.0),)
+        place, above = "", None
+        for name, heavy in upper:
+            place += f"/{name}"
+            if place not in inner:
+                inner[place] = Account(Queue(place), deserved=_weighed(cluster, heavy), most=cluster, above=above,
+                                       sharing=Sharing.HIERARCHY)
+            above = inner[place]
+        account.above, account.deserved = above, _weighed(cluster, weight)
+    _sum_up(accounts)
+
+
+def _weighed(cluster: Amounts, weight: float) -> dict[str, int]:
+    return {name: round(amount * weight) for name, amount in cluster.items()}
+
+
+def _sum_up(accounts: list[Account]) -> None:
     own = [(account, dict(account.request), dict(account.allocated), dict(account.inqueue)) for account in accounts]
     for account, request, allocated, inqueue in own:
         for above in account.line:

@@ -1,10 +1,11 @@
 """What an administrator may switch, and the decision that comes out. Shared words of the modules that decide."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from trainmaster.api.meta import Key
+from trainmaster.cluster.scheduler.amounts import Amounts
 from trainmaster.cluster.scheduler.reasons import Reason
 from trainmaster.cluster.scheduler.snapshot import Group, GroupKey
 
@@ -81,6 +82,11 @@ class Verdict:
     condition: Condition | None = None
     events: Sequence[Told] = ()
     why: Reason | None = None
+    pending: int = 0
+    allocated: Amounts = field(default_factory=dict)
+    complete: bool = False      # enough pods exist
+    ready: bool = False         # enough of them have a place
+    occupied: str = ""          # the owners of its pods
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,8 @@ class Group:
     phase: str
     created: str
     raw: Object
+    patience: float | None = None     # seconds after which it is let in and has room kept for it (Volcano's sla)
+    tried_since: str = ""             # scheduler-plugins' scheduleStartTime
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +114,8 @@ class Queue:
     open: bool = True
     parent: str = ""
     created: str = ""
+    levels: tuple[tuple[str, float], ...] = ()      # names and weights from the top down, for hierarchical shares
+    nodes: Selector | None = None     # the only nodes for its pods (T9k); None: all
     fifo: bool = False                # strictly in order: a job that cannot start holds those behind it
     raw: Object | None = None
 

@@ -364,3 +364,28 @@ def test_what_counts(states: list[str], roles: dict[str, int], expected: tuple[b
     found = Gang(read_group(gang("a", 2, minTaskMember=roles), VOLCANO), pods)
 
     assert expected == (found.ready(), found.complete, found.damaged)
+
+
+def promised(name: str, span: str, *, created: str = "2026-01-01T11:00:00Z", **more: Any) -> Object:
+    made = gang(name, 1, created=created, **more)
+    made["metadata"]["annotations"] = {"volcano.sh/sla-waiting-time": span}
+    return made
+
+
+@pytest.mark.parametrize(("span", "expected"), [
+    pytest.param("1h", "Inqueue", id="its time is over"),
+    pytest.param("59m60s", "Inqueue", id="the same, said otherwise"),
+    pytest.param("1h1s", "Pending", id="a second is left"), pytest.param("soon", "Pending", id="it says no time"),
+])
+def test_who_was_promised_to_be_let_in_is_let_in_when_the_time_is_over(span: str, expected: str) -> None:
+    there = snapshot([machine(gpu=1)], [], [promised("a", span, phase="Pending", wants={"gpu": 8})])
+
+    assert {"a": expected} == phases(decided(there))
+
+
+def test_of_two_that_were_promised_a_start_the_more_urgent_comes_first() -> None:
+    groups = [promised("a", "10h"), promised("b", "5h"), gang("0", 1, created="2026-01-01T10:00:00Z")]
+    pods = [pod for name in ("0", "a", "b") for pod in members(name, "w", 1, asks={"gpu": 1})]
+
+    assert {"b-w-0"} == bound(decided(snapshot([machine(gpu=1)], pods, groups))).keys()
+    assert {"b-w-0", "a-w-0"} == bound(decided(snapshot([machine(gpu=2)], pods, groups))).keys()

@@ -203,3 +203,52 @@ def test_t9k_preemption_by_queue(queue: str, expected: list[str]) -> None:
 
     assert [] == evicted(decided(there))
     assert expected == evicted(decided(there, Settings(preempt=True)))
+
+
+def place(name: str, path: str, weights: str) -> Object:
+    made = line(name)
+    made["metadata"]["annotations"] = {"volcano.sh/hierarchy": path, "volcano.sh/hierarchy-weights": weights}
+    return made
+
+
+@pytest.mark.parametrize(("room", "queues", "asks", "expected"), [
+    pytest.param(10, [place("sci", "root/sci", "100/50"), place("dev", "root/eng/dev", "100/50/50"),
+                      place("prod", "root/eng/prod", "100/50/50")],
+                 {"sci": {"cpu": 1, "memory": "1G"}, "dev": {"cpu": 1}, "prod": {"memory": "1G"}},
+                 {"sci": 5, "dev": 5, "prod": 5}, id="a branch is measured by what it has most of"),
+    pytest.param(30, [place("q1", "root/q1", "100/25"), place("q2", "root/q2", "100/25"),
+                      place("q31", "root/q3/q31", "100/25/50"), place("q32", "root/q3/q32", "100/25/50"),
+                      place("q4", "root/q4", "100/25")],
+                 {"q1": {"cpu": 1}, "q2": {"cpu": 1}, "q31": {"cpu": 1}, "q32": {"memory": "1G"},
+                  "q4": {"memory": "1G"}},
+                 {"q1": 10, "q2": 10, "q31": 10, "q32": 15, "q4": 15}, id="who can have no more does not block others"),
+    pytest.param(9, [place("a", "root/a", "1/2"), place("b", "root/b", "1/1")], {"a": {"cpu": 1}, "b": {"cpu": 1}},
+                 {"a": 6, "b": 3}, id="by weight"),
+    pytest.param(8, [place("a1", "a/a1", "1/1"), place("a2", "root/a/a2", "1/1/3"), line("b")],
+                 {"a1": {"cpu": 1}, "a2": {"cpu": 1}, "b": {"cpu": 1}}, {"a1": 1, "a2": 3, "b": 4},
+                 id="the root may be left out, and who says nothing stands below it"),
+])
+def test_dominant_shares_down_a_hierarchy(room: int, queues: list[Object], asks: dict[str, dict[str, Any]],
+                                          expected: dict[str, int]) -> None:
+    pods = [pod for name, wanted in asks.items() for pod in members(name, "w", room, asks=wanted)]
+    groups = [gang(name, 1, queue=name) for name in asks]
+
+    found = bound(decided(snapshot([machine(cpu=room, memory=f"{room}G", pods=200)], pods, groups, queues)))
+
+    assert expected == {name: sum(1 for pod in found if pod.startswith(f"{name}-w-")) for name in asks}
+
+
+def test_a_queue_of_t9k_may_use_only_its_nodes() -> None:
+    pods, groups = jobs(("x", "a", 2), dialect=T9K)
+    nodes = [machine("small", cpu=64, gpu=4), machine("big", labels={"pool": "train"}, gpu=1)]
+    queue = t9k("a", nodeSelector={"matchLabels": {"pool": "train"}})
+
+    decision = decided(snapshot(nodes, pods, groups, [queue], dialect=T9K))
+
+    assert {"x-w-0": "big"} == bound(decision)
+
+
+def test_the_default_queue_of_t9k_needs_no_object() -> None:
+    pods, groups = jobs(("x", "default", 2), dialect=T9K)
+
+    assert 2 == len(bound(decided(snapshot([machine(gpu=2)], pods, groups, [], dialect=T9K))))
