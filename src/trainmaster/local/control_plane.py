@@ -29,7 +29,6 @@ from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.storage.main import Directories, local_path
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.scheduler import door as queue_door
-from trainmaster.cluster.scheduler import loop as scheduler
 from trainmaster.cluster.simulated import nodes as simulated
 from trainmaster.cluster.store import Refused, Store, Unusable
 from trainmaster.frameworks.framework import Site
@@ -43,8 +42,6 @@ from trainmaster.local.home import Home
 from trainmaster.local.parts import Standing, arguments_without_ready_fd, until_lost
 from trainmaster.local.reports import Reports
 from trainmaster.operator import access, door
-from trainmaster.operator import main as operator
-from trainmaster.operator.config import DEFAULTS
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import Clock, RealClock
 from trainmaster.runtime.outbox import LULL
@@ -150,15 +147,28 @@ def workers(
     def managing(name: str) -> Client:
         return client_of(server, account("kube-system", name))
 
-    together = Site(gang_scheduler=GANG_SCHEDULERS[asked.gang_scheduler])
     return {
         "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port),
                                                directories=Directories(volumes, remove)),
-        "scheduler": lambda: scheduler.run(scheduling, clock),
-        "operator": lambda: operator.run(training, clock, replace(DEFAULTS, site=together), lull=LULL),
+        "scheduler": lambda: schedule(scheduling, clock),
+        "operator": lambda: operate(training, clock, Site(gang_scheduler=GANG_SCHEDULERS[asked.gang_scheduler])),
         "simulated-nodes": lambda: simulated.run(managing("simulated-nodes"), clock, asked.simulated_nodes,
                                                  asked.simulated_offers),
     }
+
+
+async def schedule(client: Client, clock: Clock) -> None:
+    """Loaded where it runs: an API server alone does without the megabytes of it; so with the operator."""
+    from trainmaster.cluster.scheduler import loop
+
+    await loop.run(client, clock)
+
+
+async def operate(client: Client, clock: Clock, site: Site) -> None:
+    from trainmaster.operator import main as operator
+    from trainmaster.operator.config import DEFAULTS
+
+    await operator.run(client, clock, replace(DEFAULTS, site=site), lull=LULL)
 
 
 def client_of(server: ApiServer, who: Identity) -> Client:
