@@ -69,6 +69,14 @@ succeeded True False
 listed ['from-an-image', 'good']
 again True
 left []
+PyTorchJob ['pytorch-master-0', 'pytorch-worker-0'] [('pytorch-master-0', 'epoch 1\\n')] ['pytorch']
+PyTorchJob ['Created', 'Succeeded'] []
+XGBoostJob ['xgboost-master-0', 'xgboost-worker-0'] [('xgboost-master-0', 'epoch 1\\n')] ['xgboost']
+XGBoostJob ['Created', 'Succeeded'] []
+PaddleJob ['paddle-master-0', 'paddle-worker-0'] [('paddle-master-0', 'epoch 1\\n')] ['paddle']
+PaddleJob ['Created', 'Succeeded'] []
+JAXJob ['jax-worker-0'] [('jax-worker-0', 'epoch 1\\n')] ['jax']
+JAXJob ['Created', 'Succeeded'] []
 """
 FUNCTION = """\
 pods ['fn-master-0', 'fn-worker-0', 'fn-worker-1']

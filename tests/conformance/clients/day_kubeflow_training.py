@@ -13,8 +13,8 @@ training = TrainingClient(config_file=kubeconfig, namespace=namespace, job_kind=
 WAIT = {"wait_timeout": 20, "polling_interval": 0.1}
 
 
-def replica(count):
-    container = client.V1Container(name="tensorflow", image="example.com/mnist:1", command=["train"])
+def replica(count, container="tensorflow"):
+    container = client.V1Container(name=container, image="example.com/mnist:1", command=["train"])
     template = client.V1PodTemplateSpec(spec=client.V1PodSpec(containers=[container]))
     return models.KubeflowOrgV1ReplicaSpec(replicas=count, restart_policy="OnFailure", template=template)
 
@@ -27,10 +27,10 @@ def job(name):
             tf_replica_specs={"Chief": replica(1), "Worker": replica(2)}))
 
 
-def ends(pod, code):
+def ends(pod, code, container="tensorflow"):
     state = {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error"}}
     status = {"phase": "Succeeded" if code == 0 else "Failed", "containerStatuses": [
-        {"name": "tensorflow", "image": "i", "imageID": "i", "ready": False, "restartCount": 0, "state": state}]}
+        {"name": container, "image": "i", "imageID": "i", "ready": False, "restartCount": 0, "state": state}]}
     training.core_api.patch_namespaced_pod_status(pod, namespace, {"status": status})
 
 
@@ -57,3 +57,29 @@ except RuntimeError as error:
 for name in ("good", "from-an-image"):
     training.delete_job(name)
 print("left", [each.metadata.name for each in training.list_jobs()])
+
+# The same in short with the other kinds: how their jobs are called, what the replicas stand under, their container and
+# the replica whose end decides.
+for kind, field, container, first in (
+    ("PyTorchJob", "pytorch_replica_specs", "pytorch", "Master"),
+    ("XGBoostJob", "xgb_replica_specs", "xgboost", "Master"),
+    ("PaddleJob", "paddle_replica_specs", "paddle", "Master"),
+    ("JAXJob", "jax_replica_specs", "jax", "Worker"),
+):
+    roles = {first: replica(1, container), "Worker": replica(1, container)}
+    spec = getattr(models, f"KubeflowOrgV1{kind}Spec")(
+        run_policy=models.KubeflowOrgV1RunPolicy(clean_pod_policy="None"), **{field: roles})
+    of = TrainingClient(config_file=kubeconfig, namespace=namespace, job_kind=kind)
+    of.create_job(getattr(models, f"KubeflowOrgV1{kind}")(
+        api_version="kubeflow.org/v1", kind=kind, metadata=client.V1ObjectMeta(name=container, namespace=namespace),
+        spec=spec))
+    of.wait_for_job_conditions(container, expected_conditions={"Running"}, **WAIT)
+    pods = sorted(of.get_job_pod_names(container))
+    logs = of.get_job_logs(container, is_master=first == "Master")[0]
+    print(kind, pods, sorted(logs.items()), [each.metadata.name for each in of.list_jobs()])
+    for pod in pods:
+        ends(pod, 0, container)
+    of.wait_for_job_conditions(container, **WAIT)
+    true = [each.type for each in of.get_job_conditions(container) if each.status == "True"]
+    of.delete_job(container)
+    print(kind, true, [each.metadata.name for each in of.list_jobs()])

@@ -188,7 +188,7 @@ async def _opened(found: Proxied) -> tuple[asyncio.StreamReader, asyncio.StreamW
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE      # a pod's own certificate
             await writer.start_tls(context, server_hostname=None)
-    except BaseException:
+    except BaseException:      # whoever is cancelled meanwhile leaves no connection behind
         writer.close()
         raise
     return reader, writer
