@@ -12,8 +12,10 @@ follow the container's symbolic link `/var/run -> /run` into the host's /run.
 # pathlib is too large to carry
 # ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH114, PTH115, PTH120, PTH123, PTH208, PTH211
 
+import errno
 import os
-from typing import TypedDict
+import stat
+from typing import NotRequired, TypedDict
 
 from trainmaster.cluster.kubelet import linux
 from trainmaster.cluster.kubelet.records import Step
@@ -53,6 +55,7 @@ class Bind(TypedDict):
     source: str
     target: str
     readonly: bool
+    within: NotRequired[str]      # a volume that only the pod sees: the source is a place in it, made if it is missing
 
 
 class RootPlan(TypedDict):
@@ -92,6 +95,8 @@ def build(plan: RootPlan) -> None:
         temporary = {} if plan["image"] else {
             path: linux.clone_tree(_own_folder(f"{scratch}{path}", mode), plain) for path, mode in _TEMPORARY}
         shared = linux.clone_tree(plan["shm"], plain)
+        for bind in plan["binds"]:
+            _make_within(bind)
         binds = [(bind, linux.clone_tree(bind["source"], _attributes(bind)), os.path.isdir(bind["source"]))
                  for bind in plan["binds"]]
     if plan["image"]:
@@ -121,6 +126,25 @@ def build(plan: RootPlan) -> None:
             linux.attach(tree, _directory(bind["target"]) if is_directory else _file(bind["target"]))
             os.close(tree)
     _close(plan)
+
+
+def _make_within(bind: Bind) -> None:
+    """A subPath of a volume in memory can be made only here. A symbolic link that leads out of it is refused."""
+    volume = bind.get("within")
+    if not volume:
+        return
+    source = os.path.realpath(bind["source"])
+    if not source.startswith(f"{os.path.realpath(volume)}/"):
+        raise OSError(errno.EXDEV, "it leads out of its volume", bind["source"])
+    facts = os.stat(volume)  # noqa: PTH116
+    missing = []
+    while not os.path.lexists(source):
+        missing.append(source)
+        source = os.path.dirname(source)
+    for path in reversed(missing):
+        os.mkdir(path, 0o700)
+        os.chown(path, -1, facts.st_gid)
+        os.chmod(path, stat.S_IMODE(facts.st_mode) & ~stat.S_ISVTX)
 
 
 def mount_points(path: str) -> list[str]:

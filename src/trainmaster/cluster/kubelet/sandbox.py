@@ -10,6 +10,7 @@ holds what its containers share and no host may see: volumes in memory.
 import json
 import os
 import socket
+import stat
 from typing import TypedDict
 
 from trainmaster.cluster.kubelet import linux, records
@@ -70,8 +71,15 @@ def _prepare(plan: SandboxPlan) -> None:
     with Step("mount the pod's volumes in memory"):
         linux.propagation(linux.MS_PRIVATE)
         for volume in plan["memory"]:
-            size = f",size={volume['size']}" if volume["size"] else ""
-            linux.mount("tmpfs", volume["path"], "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777" + size)
+            linux.mount("tmpfs", volume["path"], "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, _options(volume))
+
+
+def _options(volume: MemoryVolume) -> str:
+    """Open to everybody, and the group's that the directory was given to."""
+    facts = os.stat(volume["path"])  # noqa: PTH116  pathlib is too large to carry
+    group = f",gid={facts.st_gid}" if facts.st_gid else ""
+    size = f",size={volume['size']}" if volume["size"] else ""
+    return f"mode={stat.S_IMODE(facts.st_mode) | 0o1777:o}{group}{size}"
 
 
 def _connect(plan: SandboxPlan) -> None:

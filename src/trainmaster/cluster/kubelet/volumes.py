@@ -78,12 +78,16 @@ def binds(container: Object, volumes: Volumes, values: Mapping[str, str]) -> lis
         if place is None:
             raise ConfigError(f'volumeMount "{mount["name"]}" names no volume of the pod')
         inner = expand(str(mount.get("subPathExpr") or ""), values) or str(mount.get("subPath") or "")
-        source = _inside(place, inner) if inner else place
+        in_memory = any(one["path"] == str(place) for one in volumes.memory)
+        source = _inside(place, inner, made_later=in_memory) if inner else place
         read_only = bool(mount.get("readOnly")) or mount["name"] in volumes.read_only
         target = os.path.normpath("/" + str(mount["mountPath"]).lstrip("/"))
         if target == "/":
             raise ConfigError("a volume cannot be mounted at '/'")
-        found.append({"source": str(source), "target": target, "readonly": read_only})
+        bind: Bind = {"source": str(source), "target": target, "readonly": read_only}
+        if inner and in_memory:
+            bind["within"] = str(place)
+        found.append(bind)
     return sorted(found, key=lambda bind: bind["target"].count("/"))
 
 
@@ -144,12 +148,17 @@ def _host_path(name: str, spec: Object) -> Path:
     return path
 
 
-def _inside(place: Path, inner: str) -> Path:
-    """A subPath, made if it is missing. A symbolic link that leads out of the volume is refused."""
+def _inside(place: Path, inner: str, *, made_later: bool) -> Path:
+    """A subPath, made if it is missing. A symbolic link that leads out of the volume is refused.
+
+    What is in memory only the pod sees, and whoever starts its containers: looked up and made there.
+    """
     relative = PurePosixPath(inner)
     if relative.is_absolute() or ".." in relative.parts:
         raise ConfigError(f"subPath {inner!r} must be relative and without '..'")
     target = place / relative
+    if made_later:
+        return target
     if not target.resolve().is_relative_to(place.resolve()):
         raise ConfigError(f"subPath {inner!r} leads out of its volume")
     if not target.exists():

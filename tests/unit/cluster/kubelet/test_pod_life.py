@@ -286,6 +286,38 @@ async def test_memory_that_containers_share_has_its_limits(node: Node) -> None:
     assert (200, "64\n8\n200\n") == await node.log("a")
 
 
+async def test_a_part_of_a_volume_in_memory(node: Node) -> None:
+    """It is made when it is missing, and belongs to who owns the volume."""
+    one = "echo x > /part/file; until [ -e /all/seen ]; do sleep 0.05; done"
+    made = built("a", node="here", command=("/bin/sh", "-c", one),
+                 volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}],
+                 securityContext={"fsGroup": 123} if os.geteuid() == 0 else {})
+    other = "until [ -e /all/one/two/file ]; do sleep 0.05; done; stat -c %g /all /all/one/two/file; touch /all/seen"
+    made["spec"]["containers"][0]["volumeMounts"] = [
+        {"name": "m", "mountPath": "/part", "subPath": "one/two"}, {"name": "m", "mountPath": "/all"}]
+    made["spec"]["containers"].append({"name": "other", "image": "busybox", "command": ["/bin/sh", "-c", other],
+                                       "volumeMounts": [{"name": "m", "mountPath": "/all"}]})
+    await node.client.create(PODS, made)
+
+    await node.phase("a", "Succeeded")
+
+    group = "123" if os.geteuid() == 0 else "0"
+    assert (200, f"{group}\n{group}\n") == await node.log("a", "other")
+
+
+async def test_a_part_of_a_volume_in_memory_does_not_lead_out_of_it(node: Node) -> None:
+    made = built("a", node="here", command=("/bin/sh", "-c", "ln -s /etc /all/out"),
+                 volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}], restartPolicy="Never")
+    made["spec"]["initContainers"] = [{**made["spec"]["containers"][0], "name": "first",
+                                       "volumeMounts": [{"name": "m", "mountPath": "/all"}]}]
+    made["spec"]["containers"][0]["volumeMounts"] = [{"name": "m", "mountPath": "/part", "subPath": "out/x"}]
+    await node.client.create(PODS, made)
+
+    (status,) = (await node.phase("a", "Failed"))["status"]["containerStatuses"]
+
+    assert "leads out of its volume" in status["state"]["terminated"]["message"]
+
+
 async def files(node: Node, pod: str, path: str) -> dict[str, bytes] | str:
     """What the node packs of an ended container."""
     transport = HttpTransport("http://kubelet", unix_socket=node.settings.socket)
