@@ -20,8 +20,6 @@ from typing import TypedDict
 # Nobody can fill more than about this much memory in a second, so room divided by it is a time without danger.
 _FASTEST = 1 << 30
 _SOONEST, _LATEST = 0.05, 0.5
-# The container's own file systems in memory: what is written there is memory of the container.
-_IN_MEMORY = ("/tmp", "/run")  # noqa: S108  looked at, not written to
 _EVENTS = ("memory.events", "memory.oom_control")     # of both versions; each has a line "oom_kill N"
 
 
@@ -95,22 +93,12 @@ def kills(events: bytes) -> int:
 
 
 def memory_of_all(enough: int) -> int:
-    """Bytes that all processes of the caller's PID namespace but the caller use, in and besides files in memory.
-
-    Exact only when more than `enough` is possible.
+    """Bytes that all processes of the caller's PID namespace but the caller use. Exact only when more than `enough` is
+    possible. Files do not count: /tmp and /run are on disk, and memory volumes belong to the pod.
     """
-    files = sum(map(_files_in_memory, _IN_MEMORY))
     others = [name for name in os.listdir("/proc") if name.isdecimal() and name != "1"]
-    bound = files + sum(map(_resident, others))
-    return bound if bound <= enough else files + sum(map(_proportional, others))
-
-
-def _files_in_memory(path: str) -> int:
-    try:
-        seen = os.statvfs(path)
-    except OSError:
-        return 0
-    return (seen.f_blocks - seen.f_bfree) * seen.f_frsize
+    bound = sum(map(_resident, others))
+    return bound if bound <= enough else sum(map(_proportional, others))
 
 
 def _resident(pid: str) -> int:
