@@ -1,6 +1,7 @@
 """The commands on a real kube-apiserver: what they send is understood, and what comes back is shown as meant."""
 
 import json
+import random
 import re
 from pathlib import Path
 
@@ -10,10 +11,12 @@ from click.testing import CliRunner, Result
 from tests.kubernetes.control_plane import ControlPlane
 
 from trainmaster import Client
-from trainmaster.api.core import NAMESPACES
+from trainmaster.api.core import CONFIG_MAPS, NAMESPACES, PODS
 from trainmaster.api.schema import definitions
 from trainmaster.cli.main import cli
 from trainmaster.kube.blocking import done
+from trainmaster.sdk.doubts import as_pod, templates
+from trainmaster.sdk.manifests import ManifestError
 
 pytestmark = pytest.mark.kubernetes
 JOB = """\
@@ -72,4 +75,23 @@ def test_a_job_is_applied_listed_changed_and_deleted(control_plane: ControlPlane
     wrong = run("apply", "-f", "-", text=JOB.replace("image: x", "image: x\n            comand: [a]"))
     assert (2, True) == (wrong.exit_code, "Did you mean 'command'?" in wrong.output), wrong.output
     assert "tfjob.kubeflow.org/mnist deleted\n" == says("delete", "mnist", "--no-wait")
+    sends_a_script(config, namespace, tmp_path)
     assert 1 == run("top").exit_code
+
+
+def sends_a_script(config: str, namespace: str, folder: Path) -> None:
+    """Code in ConfigMaps that go with the job, and pods that a real server would take as they are."""
+    (folder / "train.py").write_text("print('here')\n" + f"# {random.Random(1).randbytes(1 << 20).hex()}\n")
+    with Client(config, namespace=namespace) as client:
+        with pytest.raises(ManifestError, match="needs image="):
+            client.submit(folder / "train.py", workers=2)
+        job = client.submit(folder / "train.py", workers=2, image="python:3.12", framework="tensorflow")
+        kube = client.session.client
+        parts = done(kube.list(CONFIG_MAPS, namespace, labels="trainmaster.dev/job=train")).items
+
+        assert 2 <= len(parts)
+        assert {job.uid} == {part["metadata"]["ownerReferences"][0]["uid"] for part in parts}
+        (_, template), = templates(job.object)
+        made = done(kube.request("POST", PODS.path(namespace), query=[("dryRun", "All"), ("fieldValidation", "Strict")],
+                                 body=as_pod(template)))
+        assert "python:3.12" == made["spec"]["containers"][0]["image"]
