@@ -161,7 +161,7 @@ async def schedule(client: Client, clock: Clock) -> None:
     """Loaded where it runs: an API server alone does without the megabytes of it; so with the operator."""
     from trainmaster.cluster.scheduler import loop
 
-    await loop.run(client, clock)
+    await loop.run(client, clock, lull=LULL)
 
 
 async def operate(client: Client, clock: Clock, site: Site) -> None:

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainmaster.api.core import NODES, PODS, PRIORITY_CLASSES
+from trainmaster.api.core import NODES, PODS, PRIORITY_CLASSES, RESOURCE_QUOTAS
 from trainmaster.api.meta import Object, Resource, labels_of, metadata, name_of, namespace_of
 from trainmaster.cluster.scheduler import dialects
+from trainmaster.cluster.scheduler.amounts import requests, total
 from trainmaster.cluster.scheduler.decide import decide
 from trainmaster.cluster.scheduler.dialects import DIALECTS, VOLCANO, Dialect
+from trainmaster.cluster.scheduler.limits import beyond, read_limit
+from trainmaster.cluster.scheduler.reasons import Code, Reason
 from trainmaster.cluster.scheduler.settings import Decision
 from trainmaster.cluster.scheduler.snapshot import Queue, Snapshot, read_pod
 from trainmaster.kube.client import Client
@@ -33,6 +36,7 @@ class There:
     classes: Sequence[Object] = ()
     groups: Sequence[tuple[Dialect, Object]] = ()
     queues: Sequence[tuple[Dialect, Object]] = ()
+    quotas: Sequence[Object] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ async def fetch(client: Client) -> There:
     groups = [(dialect, item) for dialect in DIALECTS for item in await all_of(dialect.groups)]
     queues = [(dialect, item) for dialect in DIALECTS if dialect.queues is not None
               for item in await all_of(dialect.queues)]
-    return There(await all_of(NODES), await all_of(PODS), await all_of(PRIORITY_CLASSES), groups, queues)
+    return There(await all_of(NODES), await all_of(PODS), await all_of(PRIORITY_CLASSES), groups, queues,
+                 await all_of(RESOURCE_QUOTAS))
 
 
 def forecast(job: Object, there: There, now: datetime) -> Forecast | None:
@@ -75,11 +80,25 @@ def forecast(job: Object, there: There, now: datetime) -> Forecast | None:
         return None
     group = _group(job, len(pods), now)
     members = [_member(pod, name_of(group), number, now) for number, pod in enumerate(pods)]
+    if (forbidden := _over_quota(there, members, group)) is not None:
+        return Forecast(False, len(members), why=forbidden.told())
     first = _decided(there, members, group, now)
     found = _read(first, members, group)
     if found.starts or "even if nothing else ran" in found.why:
         return found
     return Forecast(False, found.pods, why=found.why, after=_whose_end(there, members, group, now))
+
+
+def _over_quota(there: There, members: Sequence[Object], group: Object) -> Reason | None:
+    """Whether the namespace may not have all of the pods: then they would not even be made."""
+    wanted = total(requests(pod) for pod in members)
+    limits = [limit for quota in there.quotas if (limit := read_limit(quota)) is not None]
+    found = beyond(limits, namespace_of(group), wanted)
+    if found is None:
+        return None
+    limit, short = found
+    return Reason(Code.QUOTA_SHORT, least=len(members), quota=limit.name, short=short,
+                  ever=all(wanted[name] <= limit.hard[name] for name in short))
 
 
 def _whose_end(there: There, members: Sequence[Object], group: Object, now: datetime) -> str:

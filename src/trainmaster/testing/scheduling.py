@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from trainmaster.api.meta import Object
+from trainmaster.api.meta import Object, key_of
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.decide import decide
 from trainmaster.cluster.scheduler.dialects import VOLCANO, Dialect
+from trainmaster.cluster.scheduler.limits import read_limit
 from trainmaster.cluster.scheduler.settings import DEFAULTS, Decision, Settings
 from trainmaster.cluster.scheduler.snapshot import Snapshot, read_pod
 
@@ -77,7 +78,7 @@ def line(name: str = "default", *, state: str = "Open", **spec: Any) -> Object:
 
 def snapshot(nodes: Iterable[Object], pods: Iterable[Object] = (), groups: Iterable[Object] = (),
              queues: Iterable[Object] | None = None, dialect: Dialect = VOLCANO,
-             classes: Mapping[str, int] | None = None) -> Snapshot:
+             classes: Mapping[str, int] | None = None, quotas: Iterable[Object] = ()) -> Snapshot:
     made = Snapshot()
     for node in nodes:
         made.put_node(node)
@@ -88,6 +89,9 @@ def snapshot(nodes: Iterable[Object], pods: Iterable[Object] = (), groups: Itera
         made.groups[read.key] = read
     for queue in [line()] if queues is None else queues:
         made.queues[dialect.name, queue["metadata"]["name"]] = dialects.read_queue(queue)
+    for quota in quotas:
+        if (limit := read_limit(quota)) is not None:
+            made.limits[key_of(quota)] = limit
     for name, value in (classes or {}).items():
         made.classes[name] = {"metadata": {"name": name}, "value": value}
     return made

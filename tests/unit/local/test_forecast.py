@@ -39,6 +39,10 @@ BUSY = There(nodes=[machine("a", gpu=5)], pods=[*SMALL, *LARGE], groups=[SMALL_G
                  id="several must end"),
     pytest.param(job(9), BUSY, "1 of 9 members fit: 8 nvidia.com/gpu short; it would not fit even if nothing else ran",
                  id="there never will be"),
+    pytest.param(job(2), There(nodes=[machine("a", gpu=4)], quotas=[
+        {"metadata": {"name": "team", "namespace": "default"}, "spec": {"hard": {"requests.nvidia.com/gpu": "2"}},
+         "status": {"used": {"requests.nvidia.com/gpu": "1"}}}]),
+                 "quota team leaves too little now: 1 nvidia.com/gpu short", id="its namespace may not have so much"),
     pytest.param(job(1, queue="research"), BUSY, "queue research does not exist; create it or name another",
                  id="its queue is not there"),
 ])

@@ -66,6 +66,7 @@ SCHEDULES = (
     Rule(("patch",), _DIALECTS, ("podgroups/status", "queues/status")),
     Rule(_READ, ("scheduling.k8s.io",), ("priorityclasses",)),
     Rule(("patch",), ("",), ("pods",)),
+    Rule(_READ, ("",), ("resourcequotas",)),
 )
 # In the namespace `default` only: where the API server announces itself.
 ANNOUNCER = "announcer"

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from trainmaster.api.core import RESOURCE_QUOTAS
 from trainmaster.api.meta import Key, Object, Resource, being_deleted, key_of, namespace_of
 from trainmaster.cluster.controllers.graph import Item
 from trainmaster.cluster.controllers.inventory import Inventory
@@ -21,7 +22,7 @@ from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.controller import Controller
 from trainmaster.runtime.informer import Informer
 
-QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+QUOTAS = RESOURCE_QUOTAS
 # The end of a job is the end of many pods: counted a few times, not once each.
 BURST = timedelta(milliseconds=100)
 # Time alone changes something too: a pod that should be gone is not counted. Kubernetes counts as often.

@@ -1,88 +1,25 @@
-"""Gangs onto nodes: who may make pods, who is tried next, and a whole gang or nothing.
+"""Gangs onto nodes: who is tried next, and a whole gang or nothing.
 
-The order of things is Volcano's (enqueue, allocate, backfill), with its gaps closed: members that ask for nothing are
-placed in the same statement, a gang that lost a member comes before new ones, room that is being given back is kept
-for the gang that waits for it, and the first in line cannot be overtaken for ever.
+The order of things is Volcano's (enqueue, which is `entrance`, allocate, backfill), with its gaps closed: members that
+ask for nothing are placed in the same statement, a gang that lost a member comes before new ones, room that is being
+given back is kept for the gang that waits for it, and the first in line cannot be overtaken for ever.
 """
 
 import heapq
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 from trainmaster.cluster.scheduler import dialects, filters, queues
 from trainmaster.cluster.scheduler.amounts import Amounts, minus, plus, total
 from trainmaster.cluster.scheduler.boards import choose
-from trainmaster.cluster.scheduler.floor import Floor
-from trainmaster.cluster.scheduler.gangs import PENDING, Gang, share
+from trainmaster.cluster.scheduler.floor import FOREVER, Floor
+from trainmaster.cluster.scheduler.gangs import Gang
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
 from trainmaster.cluster.scheduler.shortages import explain, holders, queue_full
 from trainmaster.cluster.scheduler.snapshot import Claim, Pod
 from trainmaster.cluster.scheduler.trial import Trial
 from trainmaster.cluster.scheduler.victims import push_out
-
-FOREVER = float("inf")
-
-
-def enqueue(floor: Floor) -> Iterator[None]:
-    """Which groups that are still pending may have their pods made: phase Inqueue. Volcano's way alone."""
-    there = []
-    for number, gang in enumerate(floor.gangs):
-        if _pending(gang) and dialects.by_name(gang.group.key.dialect).enqueues:
-            there.append((_order(floor, gang), number, gang))
-            yield
-    if not there:
-        return
-    used = total(minus(node.offers, node.idle) for node in floor.trial.snapshot.nodes.values())
-    promised = total(account.inqueue for account in floor.accounts.values())
-    before: Counter[Account] = Counter()      # gangs of a queue that are further in front and not let in either
-    for _, _, gang in sorted(there):
-        yield
-        account = floor.account(gang)
-        wanted = gang.group.wanted or {}
-        if account is None or not account.open or not account.leaf:
-            continue      # said by `allocate`
-        before[account] += 1
-        over = {name: amount + promised.get(name, 0) + used.get(name, 0)
-                - int(floor.cluster.get(name, 0) * floor.settings.overcommit) for name, amount in wanted.items()}
-        over = {name: amount for name, amount in over.items() if amount > 0}
-        narrow = _narrow(account, wanted)
-        if gang.group.patience is not None and floor.waited(gang) >= gang.group.patience:
-            narrow, over = None, {}      # it was promised to be let in by now
-        if narrow is not None:
-            full, short = narrow
-            gang.refused = f"queue resource quota insufficient: insufficient {', '.join(sorted(short))}"
-            floor.why[gang] = queue_full(floor, gang, full, short)
-        elif over:
-            gang.refused = f"resource in cluster is overused: overused {', '.join(sorted(over))}"
-            # The factor is Volcano's business; what people lack is what is really not there.
-            short = {name: wanted[name] + promised.get(name, 0) + used.get(name, 0) - floor.cluster.get(name, 0)
-                     for name in over}
-            floor.why[gang] = Reason(
-                Code.CLUSTER_FULL, least=gang.least, queue=account.queue.name, short=short,
-                nodes=len(floor.trial.snapshot.nodes), holders=holders(floor, gang, over),
-                ever=all(amount <= floor.cluster.get(name, 0) * floor.settings.overcommit
-                         for name, amount in wanted.items()))
-        else:
-            gang.entered = True
-            before[account] -= 1
-            promised = plus(promised, wanted)
-            for each in account.line:
-                each.inqueue = plus(each.inqueue, wanted)
-        if gang in floor.why:
-            floor.why[gang] = replace(floor.why[gang], position=before[account])
-
-
-def _narrow(account: Account, wanted: Amounts) -> tuple[Account, dict[str, int]] | None:
-    """The queue, it or one above it, whose capability is too small for what is wanted, and by how much."""
-    for each in account.path:
-        over = {name: amount + each.allocated.get(name, 0) + each.inqueue.get(name, 0) - (each.ceiling or {})[name]
-                for name, amount in wanted.items()
-                if name in (each.ceiling or {}) and name in (each.queue.capability or {})}
-        if short := {name: amount for name, amount in over.items() if amount > 0}:
-            return each, short
-    return None
 
 
 def allocate(floor: Floor) -> Iterator[None]:
@@ -92,7 +29,7 @@ def allocate(floor: Floor) -> Iterator[None]:
         if _may_try(floor, gang):
             account = floor.account(gang)
             assert account is not None
-            lines.setdefault(account, []).append((_order(floor, gang), number, gang))
+            lines.setdefault(account, []).append((floor.order(gang), number, gang))
         yield
     for line in lines.values():
         heapq.heapify(line)
@@ -113,7 +50,7 @@ def allocate(floor: Floor) -> Iterator[None]:
         _, number, gang = heapq.heappop(line)
         started = _try(floor, gang, account)
         if started and gang.waiting:
-            heapq.heappush(line, (_order(floor, gang), number, gang))
+            heapq.heappush(line, (floor.order(gang), number, gang))
         elif not started:
             if gang in floor.why and positions.get(gang, 1) > 1:
                 floor.why[gang] = replace(floor.why[gang], position=positions[gang])
@@ -121,10 +58,6 @@ def allocate(floor: Floor) -> Iterator[None]:
             if account.queue.fifo:
                 del lines[account]
         yield
-
-
-def _pending(gang: Gang) -> bool:
-    return gang.group.phase in {"", PENDING}
 
 
 def _may_try(floor: Floor, gang: Gang) -> bool:
@@ -139,7 +72,7 @@ def _may_try(floor: Floor, gang: Gang) -> bool:
             code = Code.QUEUE_CLOSED if account.leaf else Code.QUEUE_INNER
             floor.why[gang] = Reason(code, least=gang.least, queue=gang.group.queue)
         return False
-    if dialect.enqueues and _pending(gang) and not gang.entered:
+    if dialect.enqueues and gang.pending and not gang.entered:
         return False
     if unplaced and not gang.complete:
         floor.why[gang] = Reason(Code.TOO_FEW_MEMBERS, least=gang.least, fitting=gang.valid, queue=gang.group.queue)
@@ -160,15 +93,6 @@ def _gap(floor: Floor, gang: Gang) -> dict[str, int]:
     free = total(node.idle for node in floor.trial.snapshot.nodes.values())
     gap = minus(gang.group.wanted, plus(free, gang.allocated))
     return {name: amount for name, amount in gap.items() if amount > 0}
-
-
-def _order(floor: Floor, gang: Gang) -> tuple[object, ...]:
-    """Who is tried first: the important, the damaged, those that do not run yet, those that were promised a start,
-    those that have least, the oldest."""
-    patience = gang.group.patience
-    left = FOREVER if patience is None or gang.ready() else patience - floor.waited(gang)
-    return (-gang.priority, not gang.damaged, gang.ready(), left, share(gang.allocated, floor.cluster),
-            gang.group.created, gang.group.key.key, gang.group.uid)
 
 
 def _try(floor: Floor, gang: Gang, account: Account) -> bool:

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 
 from trainmaster.api.meta import metadata, moment
 from trainmaster.cluster.scheduler import dialects, filters, gangs, preemption
-from trainmaster.cluster.scheduler.allocate import allocate, enqueue
+from trainmaster.cluster.scheduler.allocate import allocate
 from trainmaster.cluster.scheduler.amounts import shown
 from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH
+from trainmaster.cluster.scheduler.entrance import enqueue
 from trainmaster.cluster.scheduler.floor import Floor
 from trainmaster.cluster.scheduler.gangs import INQUEUE, RUNNING, Gang
 from trainmaster.cluster.scheduler.reasons import Code

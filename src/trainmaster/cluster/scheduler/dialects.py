@@ -122,11 +122,18 @@ def read_group(raw: Object, dialect: Dialect) -> Group:
     return Group(
         key=GroupKey(dialect.name, key_of(raw)), uid=uid_of(raw), least=_count(spec.get("minMember")), roles=roles,
         queue=str(spec.get("queue") or "default"), priority_class=str(spec.get("priorityClassName") or ""),
-        priority=_count(spec.get("priority")), wanted=None if wanted is None else amounts(fields(wanted)),
+        priority=_count(spec.get("priority")), wanted=None if wanted is None else _needed(fields(wanted)),
         phase=str(status.get("phase") or ""), created=str(metadata(raw).get("creationTimestamp") or ""), raw=raw,
         patience=_span(_annotations(raw).get(WAITING_TIME)) if dialect is VOLCANO else None,
         tried_since=str(status.get("scheduleStartTime") or ""),
     )
+
+
+def _needed(said: Object) -> dict[str, int]:
+    """What a group needs at least. Volcano's jobs list it as quotas count it, everything twice and limits as well."""
+    plain = {name: amount for name, amount in said.items() if not name.startswith(("requests.", "limits.", "count/"))}
+    asked = {name.removeprefix("requests."): amount for name, amount in said.items() if name.startswith("requests.")}
+    return amounts({**asked, **plain})
 
 
 def _annotations(raw: Object) -> Object:

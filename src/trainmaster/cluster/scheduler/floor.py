@@ -11,7 +11,7 @@ from trainmaster.api.meta import moment
 from trainmaster.cluster.scheduler import dialects, queues
 from trainmaster.cluster.scheduler.amounts import add, minus, plus, total
 from trainmaster.cluster.scheduler.demands import narrowed
-from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, Gang
+from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, Gang, share
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Reason
 from trainmaster.cluster.scheduler.selecting import Selector
@@ -20,6 +20,7 @@ from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Pod, Queue, 
 from trainmaster.cluster.scheduler.trial import Trial
 
 DEFAULT_QUEUE = "default"
+FOREVER = float("inf")
 
 
 class Floor:
@@ -64,6 +65,18 @@ class Floor:
     def waited(self, gang: Gang) -> float:
         """Seconds since the group was made."""
         return (self.now - moment(gang.group.created)).total_seconds() if gang.group.created else 0.0
+
+    def late(self, gang: Gang) -> bool:
+        """Whether the time is over after which it was promised to be let in."""
+        return gang.group.patience is not None and self.waited(gang) >= gang.group.patience
+
+    def order(self, gang: Gang) -> tuple[object, ...]:
+        """Who is tried first: the important, the damaged, those that do not run yet, those that were promised a start,
+        those that have least, the oldest."""
+        patience = gang.group.patience
+        left = FOREVER if patience is None or gang.ready() else patience - self.waited(gang)
+        return (-gang.priority, not gang.damaged, gang.ready(), left, share(gang.allocated, self.cluster),
+                gang.group.created, gang.group.key.key, gang.group.uid)
 
     def account_of(self, pod: Pod) -> Account | None:
         """The queue that a running pod takes from."""

@@ -79,6 +79,11 @@ class Gang:
         return held
 
     @property
+    def pending(self) -> bool:
+        """Its pods may not be made yet."""
+        return self.group.phase in {"", PENDING}
+
+    @property
     def damaged(self) -> bool:
         """It ran and has lost members: what it needs to be whole again comes before what is new."""
         running = sum(1 for pod in self.pods if pod.state in ALLOCATED)

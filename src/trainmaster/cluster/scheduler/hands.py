@@ -42,14 +42,14 @@ class Hands:
     """Does what decisions say, and remembers what it has said."""
 
     def __init__(self, client: Client, clock: Clock, served: tuple[Dialect, ...], mirror: Mirror,
-                 changed: Callable[[], None]) -> None:
+                 changed: Callable[[], None], lull: float = 0.0) -> None:
         self._client = client
         self._clock = clock
         self._served = served
         self._mirror = mirror
         self._changed = changed                           # asks for another decision
         self._gate = asyncio.Semaphore(AT_ONCE)           # first come, first served
-        self.outbox = Outbox(clock, at_once=AT_ONCE, gate=self._gate)
+        self.outbox = Outbox(clock, at_once=AT_ONCE, lull=lull, gate=self._gate)
         self._doing: set[asyncio.Task[None]] = set()
         self._writing: dict[str, bool] = {}               # UID of what is being written -> it has changed again
         self._told: dict[str, tuple[str, str]] = {}       # pod UID -> why it waits, as last said

@@ -53,13 +53,14 @@ async def either(*waits: Coroutine[Any, Any, object]) -> None:
 
 async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, served: Iterable[Dialect] = DIALECTS,
               ready: Callable[[], None] = lambda: None, *, singles: bool = True,
-              stop: asyncio.Event | None = None) -> None:
+              stop: asyncio.Event | None = None, lull: float = 0.0) -> None:
     """Schedule until told to `stop`, which leaves nothing half told, or until cancelled. `served` are the dialects
-    whose kinds the cluster has; without `singles` pods of the default scheduler are somebody else's."""
-    scheduler = Scheduler(client, clock, replace(settings, singles=singles), tuple(served))
+    whose kinds the cluster has; without `singles` pods of the default scheduler are somebody else's. Events wait for a
+    `lull` where those who start the pods are on the same machine."""
+    scheduler = Scheduler(client, clock, replace(settings, singles=singles), tuple(served), lull)
     async with asyncio.TaskGroup() as group:
         helping = [group.create_task(informer.run())
-                   for informer in (*scheduler.mirror.informers, *scheduler.mirror.storage)]
+                   for informer in (*scheduler.mirror.informers, *scheduler.mirror.beside)]
         helping += [group.create_task(scheduler.hands.outbox.run()),
                     group.create_task(scheduler.mirror.learn_storage())]
         working = group.create_task(scheduler.work(ready, group))
@@ -73,12 +74,13 @@ async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, serve
 class Scheduler:
     """Looks, decides, acts, for ever."""
 
-    def __init__(self, client: Client, clock: Clock, settings: Settings, served: tuple[Dialect, ...]) -> None:
+    def __init__(self, client: Client, clock: Clock, settings: Settings, served: tuple[Dialect, ...],
+                 lull: float = 0.0) -> None:
         self._clock = clock
         self._settings = settings
         self._changed = asyncio.Event()
         self.mirror = Mirror(client, clock, served, settings.comeback, self._changed.set)
-        self.hands = Hands(client, clock, served, self.mirror, self._changed.set)
+        self.hands = Hands(client, clock, served, self.mirror, self._changed.set, lull)
 
     async def work(self, ready: Callable[[], None], group: asyncio.TaskGroup) -> None:
         await self.hands.first_queues()

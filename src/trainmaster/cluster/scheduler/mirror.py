@@ -9,11 +9,21 @@ from functools import partial
 from typing import TypeVar
 
 from trainmaster.api.budgets import BUDGETS
-from trainmaster.api.core import CLAIMS, NAMESPACES, NODES, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES
+from trainmaster.api.core import (
+    CLAIMS,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUMES,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
+    STORAGE_CLASSES,
+)
 from trainmaster.api.meta import Object, Resource, key_of, labels_of, name_of, uid_of
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.dialects import Dialect
 from trainmaster.cluster.scheduler.gangs import ALLOCATED, RUNNING
+from trainmaster.cluster.scheduler.limits import read_limit
 from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Pod, Snapshot, State, on_node, read_budget, read_pod
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
@@ -44,6 +54,7 @@ class Mirror:
             self._informer(CLAIMS, self._claim), self._informer(PERSISTENT_VOLUMES, self._volume),
             self._informer(STORAGE_CLASSES, self._storage_class),
         ]
+        self.beside = [*self.storage, self._informer(RESOURCE_QUOTAS, self._limit)]
         self._follow(NAMESPACES, self._space)
         self._follow(BUDGETS, self._budget)
         for dialect in served:
@@ -159,6 +170,13 @@ class Mirror:
             self.snapshot.budgets[key_of(after)] = read_budget(after)
         elif before is not None:
             self.snapshot.budgets.pop(key_of(before), None)
+
+    def _limit(self, before: Object | None, after: Object | None) -> None:
+        limit = read_limit(after) if after is not None else None
+        if limit is not None:
+            self.snapshot.limits[key_of(after or {})] = limit
+        else:
+            self.snapshot.limits.pop(key_of(after or before or {}), None)
 
     def _group(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
         if after is not None:

@@ -17,6 +17,7 @@ class Code(StrEnum):
     QUEUE_CLOSED = "QueueClosed"
     QUEUE_INNER = "QueueInner"                # it has queues below it: jobs go into those
     QUEUE_FULL = "QueueFull"                  # the queue may not have so much now
+    QUOTA_SHORT = "QuotaShort"                # a ResourceQuota of its namespace leaves too little
     CLUSTER_FULL = "ClusterFull"              # Volcano's overcommit check: its pods may not even be made
     TOO_FEW_MEMBERS = "TooFewMembers"         # not enough pods exist
     NO_NODE_FITS = "NoNodeFits"
@@ -30,6 +31,7 @@ class Reason:
     least: int = 0                                        # members that must start together
     fitting: int = 0                                      # of them: those for whom there is room
     queue: str = ""
+    quota: str = ""                                       # the ResourceQuota that leaves too little
     position: int = 0                                     # in its queue, from 1
     short: Amounts = field(default_factory=dict)          # what is missing in all
     largest: Amounts = field(default_factory=dict)        # of what is missing: the largest free piece on one node
@@ -55,6 +57,9 @@ class Reason:
             case Code.QUEUE_FULL:
                 so_much = "not have so much now" if self.ever else "never have so much"
                 return self._shortage(f"queue {self.queue} may {so_much}")
+            case Code.QUOTA_SHORT:
+                left = "leaves too little now" if self.ever else "never leaves enough"
+                return self._shortage(f"quota {self.quota} {left}")
             case Code.TOO_FEW_MEMBERS:
                 return f"{self.fitting} of {self.least} members exist; it starts when all are there"
             case Code.BEING_FREED:
@@ -77,7 +82,8 @@ class Reason:
             text += (f" (each needs {_amounts({name: self.each[name] for name in pieces})} on one node; "
                      f"the most that is free on one is {_amounts(pieces)})")
         if not self.ever:
-            text += "; it would not fit even if nothing else ran" if self.code is not Code.QUEUE_FULL else ""
+            said = self.code in {Code.QUEUE_FULL, Code.QUOTA_SHORT}
+            text += "" if said else "; it would not fit even if nothing else ran"
         elif self.holders:
             text += f"; held by {', '.join(f'{name} ({_amounts(held)})' for name, held in self.holders)}"
         return text
@@ -85,7 +91,7 @@ class Reason:
     def compact(self) -> dict[str, Any]:
         """For an annotation: only what says something."""
         said: dict[str, Any] = {"code": str(self.code)}
-        for name in ("least", "fitting", "queue", "position", "nodes"):
+        for name in ("least", "fitting", "queue", "quota", "position", "nodes"):
             if value := getattr(self, name):
                 said[name] = value
         for name in ("short", "largest", "each"):

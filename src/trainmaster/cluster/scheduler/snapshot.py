@@ -12,6 +12,7 @@ from trainmaster.api.groups import T9K_ROLE, TASK_SPEC
 from trainmaster.api.meta import Key, Object, being_deleted, key_of, labels_of, metadata, name_of, namespace_of, uid_of
 from trainmaster.cluster.scheduler.amounts import ONE, PODS, Amounts, amounts, requests
 from trainmaster.cluster.scheduler.demands import NOT_READY, Demands, Taint, demands_of
+from trainmaster.cluster.scheduler.limits import Limit
 from trainmaster.cluster.scheduler.selecting import Selector, label_selector
 from trainmaster.cluster.scheduler.volumes import Storage
 
@@ -155,6 +156,7 @@ class Snapshot:
         self.classes: dict[str, Object] = {}                       # PriorityClasses
         self.spaces: dict[str, Mapping[str, str]] = {}             # namespaces and their labels
         self.budgets: dict[Key, Budget] = {}                       # PodDisruptionBudgets
+        self.limits: dict[Key, Limit] = {}                         # ResourceQuotas
         self.claims: list[Claim] = []
         self.storage = Storage()
         self._homeless: dict[str, dict[str, Pod]] = {}             # pods on nodes that we do not know (yet)

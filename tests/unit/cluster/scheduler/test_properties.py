@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.scheduler.allocate import allocate, enqueue
+from trainmaster.cluster.scheduler.allocate import allocate
 from trainmaster.cluster.scheduler.amounts import ONE
+from trainmaster.cluster.scheduler.entrance import enqueue
 from trainmaster.cluster.scheduler.floor import Floor
 from trainmaster.cluster.scheduler.gangs import Gang
 from trainmaster.cluster.scheduler.reasons import Code, Reason
