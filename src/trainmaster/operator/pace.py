@@ -5,10 +5,9 @@ for each pod, and what ends together is judged together. How long a moment is de
 answers, the further apart the news of one burst come, and the more it helps to ask less of it. A fixed moment was
 rejected: what is long enough for a busy server would be felt on an idle one.
 
-The same holds for writing: while the server is busy, what is not the end of a job is written once in a moment at most,
-and slight changes (counts of replicas, which nobody acts on) once in several. If many jobs have slight changes at once,
-they wait as long as writing them one after the other would take: by then most jobs have something better to say. One
-job among few is never delayed for that.
+The same holds for writing: while the server is busy, what is not the end of a job is written once in a moment at most.
+Slight changes (counts of replicas, which nobody acts on) of many jobs wait as long as writing them one after the other
+would take: by then most jobs have something better to say. One job among few is never delayed for that.
 """
 
 from collections import OrderedDict
@@ -19,10 +18,8 @@ from trainmaster.runtime.clock import Clock
 NOW = timedelta()
 SHORTEST = timedelta(milliseconds=20)   # shorter than anybody notices
 LONGEST = timedelta(milliseconds=300)
-LONGEST_SLIGHT = timedelta(milliseconds=400)    # for what a slight change waits: still before anybody looks twice
 ANSWERS = 5                             # a moment is as long as so many answers take
 LONGEST_TURN = timedelta(seconds=15)    # that a slight change waits for those of other jobs
-FOR_SLIGHT = 4                          # moments that a slight change waits for more
 WEIGHT = 0.2                            # of the newest answer in the average
 REMEMBERED = 10_000                     # jobs whose last write is known; of others it may be written again
 
@@ -46,22 +43,18 @@ class Pace:
     def until_due(self, uid: str, clock: Clock, *, slight: bool = False) -> timedelta:
         """How long a status that is not the end must wait. The first time is the beginning of the wait.
 
-        A slight one waits from its own first sight on, however long ago the last write was: replicas start and end in
-        bursts too, and the next news is likely the condition that matters.
+        A slight one waits from its own first sight on, too, however long ago the last write was: the next news is
+        likely the condition that matters.
         """
-        moment = self.moment
-        if moment <= SHORTEST:
+        if self.moment <= SHORTEST:
             return NOW
-        began = self._slight if slight else self._last
-        if uid not in began:
-            _note(began, uid, clock)
-        wait = max(min(LONGEST_SLIGHT, moment * FOR_SLIGHT), self._turn) if slight else moment
-        return max(NOW, wait - timedelta(seconds=clock.monotonic() - began[uid]))
+        wait = _left(self._last, uid, clock, self.moment)
+        return max(wait, _left(self._slight, uid, clock, self._turn(uid))) if slight else wait
 
-    @property
-    def _turn(self) -> timedelta:
-        """How long all who have a slight change now take to write it, one after the other."""
-        return min(LONGEST_TURN, timedelta(seconds=len(self._slight) * self._seconds))
+    def _turn(self, uid: str) -> timedelta:
+        """How long all others who have a slight change now take to write it, one after the other."""
+        others = len(self._slight) - (uid in self._slight)
+        return min(LONGEST_TURN, timedelta(seconds=others * self._seconds))
 
     def settled(self, uid: str) -> None:
         """There is nothing to write any more, or nobody to write it about."""
@@ -70,6 +63,13 @@ class Pace:
     def wrote(self, uid: str, clock: Clock) -> None:
         _note(self._last, uid, clock)
         self.settled(uid)
+
+
+def _left(began: OrderedDict[str, float], uid: str, clock: Clock, wait: timedelta) -> timedelta:
+    """How much of a wait is left that began as noted, or begins now."""
+    if uid not in began:
+        _note(began, uid, clock)
+    return max(NOW, wait - timedelta(seconds=clock.monotonic() - began[uid]))
 
 
 def _note(moments: OrderedDict[str, float], uid: str, clock: Clock) -> None:
