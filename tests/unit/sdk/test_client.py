@@ -6,129 +6,26 @@ import inspect
 import subprocess
 import sys
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.unit.sdk.stage import INSTALLED, JOB, NodeAway, Stage
 
 from kubernetes import client as other
-from trainmaster import AsyncClient, Client, Job, JobFailed, JobGone, NoJob, TimedOut
+from trainmaster import AsyncClient, Client, JobFailed, JobGone, NoJob, TimedOut
 from trainmaster.api import groups
-from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS, PODS
-from trainmaster.api.meta import Object, Resource, timestamp, uid_of
+from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS
+from trainmaster.api.meta import Resource, timestamp
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import Identity
-from trainmaster.cluster.controllers.garbage import Collector
-from trainmaster.kube.client import Client as KubeClient
-from trainmaster.kube.errors import ApiError, Forbidden, Unreachable
-from trainmaster.kube.transport import Request, Response, Stream, Transport
+from trainmaster.kube.errors import Forbidden, Unreachable
 from trainmaster.sdk.errors import NoReplica, NoSuchKind, NotPossible
 from trainmaster.sdk.logs import Line, Wanted
 from trainmaster.sdk.manifests import ManifestError
 from trainmaster.sdk.session import Session
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
-
-TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
-INSTALLED = ("tfjobs.kubeflow.org", "jaxjobs.kubeflow.org", "podgroups.scheduling.volcano.sh")
-JOB = """
-apiVersion: kubeflow.org/v1
-kind: TFJob
-metadata: {name: mnist}
-spec:
-  tfReplicaSpecs:
-    PS: {replicas: 1, template: {spec: {containers: [{name: tensorflow, image: x}]}}}
-    Worker: {replicas: 2, template: {spec: {containers: [{name: tensorflow, image: x}]}}}
-"""
-
-
-@dataclass
-class Node:
-    """The wire to the server, with a node behind it that has logs: pod -> what each opening of its log sends."""
-
-    inner: Transport
-    logs: dict[str, list[list[bytes | type[Exception]]]] = field(default_factory=dict)
-    asked: list[Request] = field(default_factory=list)
-
-    async def send(self, request: Request) -> Response:
-        return await self.inner.send(request)
-
-    async def open(self, request: Request) -> Stream:
-        if not request.path.endswith("/log"):
-            return await self.inner.open(request)
-        self.asked.append(request)
-        left = self.logs[request.path.split("/")[-2]]
-        return Printed(left.pop(0) if left else [])
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-
-class NodeAway(ApiError):
-    def __init__(self, message: str) -> None:
-        super().__init__(503, "ServiceUnavailable", message)
-
-
-@dataclass
-class Printed:
-    pieces: list[bytes | type[Exception]]
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        for piece in self.pieces:
-            if not isinstance(piece, bytes):
-                raise piece("cut")
-            yield piece
-
-    async def close(self) -> None:
-        return
-
-
-@dataclass
-class Stage:
-    clock: VirtualClock
-    sdk: AsyncClient
-    kube: KubeClient
-    node: Node
-
-    async def pod(self, role: str, index: int) -> Object:
-        labels = {"training.kubeflow.org/job-name": "mnist", "training.kubeflow.org/replica-type": role,
-                  "training.kubeflow.org/replica-index": str(index)}
-        name = f"mnist-{role}-{index}"
-        made = await self.kube.create(PODS, {
-            "metadata": {"name": name, "namespace": "default", "labels": labels},
-            "spec": {"containers": [{"name": "tensorflow", "image": "x"}]}})
-        await self.state(name, running={})
-        return made
-
-    async def state(self, pod: str, restarts: int = 0, **state: object) -> None:
-        container = {"name": "tensorflow", "restartCount": restarts, "state": state, "ready": True, "image": "x",
-                     "imageID": ""}
-        await self.kube.patch(PODS, pod, "default", {"status": {
-            "phase": "Running", "containerStatuses": [container]}}, subresource="status")
-        await self.clock.settle()
-
-    async def condition(self, state: str, **status: object) -> None:
-        said = {"type": state, "status": "True", "reason": state, "message": f"it is {state}"}
-        await self.kube.patch(TFJOBS, "mnist", "default", {"status": {"conditions": [said], **status}},
-                              subresource="status")
-        await self.clock.settle()
-
-
-@pytest.fixture
-async def stage() -> AsyncIterator[Stage]:
-    clock = VirtualClock()
-    async with embedded(clock) as cluster:
-        kinds = [*definitions(), *groups.definitions()]
-        await cluster.install([each for each in kinds if each["metadata"]["name"] in INSTALLED])
-        node = Node(cluster.transport())
-        collecting = asyncio.create_task(Collector(cluster.client("garbage"), clock).run())
-        yield Stage(clock, AsyncClient(transport=node, clock=clock), cluster.client(), node)
-        collecting.cancel()
-        await asyncio.gather(collecting, return_exceptions=True)
 
 
 async def test_submit_text_get_and_list(stage: Stage) -> None:
@@ -326,80 +223,6 @@ async def test_events_are_those_of_the_job_and_of_what_it_made(stage: Stage) -> 
     await event(7, "Pod", "mnist-worker-1", seconds=0)      # of an earlier job of that name
 
     assert ["R5", "R3", "R1"] == [each.reason for each in await stage.sdk.events("mnist")]
-
-
-async def test_scale(stage: Stage) -> None:
-    await stage.sdk.submit(JOB)
-
-    def replicas(job: Job) -> dict[str, int]:
-        return {role.name: role.replicas for role in job.roles()}
-
-    assert {"PS": 1, "Worker": 4} == replicas(await stage.sdk.scale("mnist", 4))
-    assert {"PS": 2, "Worker": 3} == replicas(await stage.sdk.scale("mnist", {"ps": 2, "worker": 3}))
-    with pytest.raises(NoReplica, match=r"has no role 'chief'\. It has ps, worker\."):
-        await stage.sdk.scale("mnist", {"chief": 1})
-    with pytest.raises(NotPossible, match="below 0"):
-        await stage.sdk.scale("mnist", -1)
-
-
-async def test_suspend_and_resume(stage: Stage) -> None:
-    await stage.sdk.submit(JOB)
-
-    assert (await stage.sdk.suspend("mnist")).object["spec"]["runPolicy"]["suspend"] is True
-    assert (await stage.sdk.resume("mnist")).object["spec"]["runPolicy"]["suspend"] is False
-    await stage.condition("Succeeded")
-    with pytest.raises(NotPossible, match="trainmaster restart mnist"):
-        await stage.sdk.resume("mnist")
-
-
-async def test_restart_of_a_job_that_has_ended_makes_it_anew(stage: Stage) -> None:
-    first = await stage.sdk.submit(JOB)
-    await stage.condition("Failed")
-    again = await stage.clock.run(stage.sdk.restart("mnist"))
-
-    assert (False, "Waiting", first.object["spec"]) == (first.uid == again.uid, again.state, again.object["spec"])
-
-
-async def test_restart_of_a_script_that_has_ended_keeps_its_code(stage: Stage, tmp_path: Path) -> None:
-    (tmp_path / "mnist.py").write_text("import tensorflow\n")
-    await stage.sdk.submit(tmp_path / "mnist.py")
-    await stage.condition("Failed")
-    again = await stage.clock.run(stage.sdk.restart("mnist"))
-    await stage.clock.settle()
-
-    owners = [[owner["uid"] for owner in one["metadata"]["ownerReferences"]]
-              for one in (await stage.kube.list(CONFIG_MAPS, "default", labels="trainmaster.dev/job=mnist")).items]
-    assert [[again.uid]] == owners
-
-
-async def test_restart_of_a_job_that_runs_waits_for_its_pods_to_go(stage: Stage) -> None:
-    first = await stage.sdk.submit(JOB)
-    await stage.pod("worker", 0)
-    restarting = asyncio.create_task(stage.sdk.restart("mnist"))
-    await stage.clock.settle()
-    assert (await stage.sdk.get("mnist")).object["spec"]["runPolicy"]["suspend"] is True
-    await stage.kube.delete(PODS, "mnist-worker-0", "default", grace=0)
-    after = await stage.clock.run(restarting)
-
-    assert (first.uid, False) == (after.uid, after.object["spec"]["runPolicy"]["suspend"])
-
-
-async def test_restart_of_one_replica_deletes_its_pod(stage: Stage) -> None:
-    await stage.sdk.submit(JOB)
-    await stage.pod("worker", 0)
-    kept = await stage.pod("worker", 1)
-    await stage.sdk.restart("mnist", replica="worker-0")
-
-    left = [uid_of(pod) for pod in (await stage.kube.list(PODS, "default")).items
-            if not pod["metadata"].get("deletionTimestamp")]
-    assert [uid_of(kept)] == left
-
-
-async def test_delete_waits_until_it_is_gone(stage: Stage) -> None:
-    await stage.sdk.submit(JOB)
-    await stage.clock.run(stage.sdk.delete("mnist"))
-
-    assert [] == (await stage.kube.list(TFJOBS, "default")).items
 
 
 async def test_apply_creates_changes_and_leaves_alone(stage: Stage) -> None:
