@@ -32,7 +32,7 @@ NO_GAPS = {
     r"we are an ordinary user already|only root can|the ordinary user": "the same is tried by the other user",
     r"TRAINMASTER_NO_\w+=1": "somebody asked for it",
     r"does not know these words": "of an old kubectl",
-    r"for x86_64|stand for GPUs": "of another machine",
+    r"for x86_64|stand for GPUs|no Debian|of another version|has no network": "of another machine",
     r"control groups|cgroup": "what this kernel hands out; the other way of keeping limits is tried then",
     r"file system to fill up": "needs a mount that containers are not allowed",
 }

@@ -95,6 +95,7 @@ def test_a_second_up_says_so_and_a_second_down_too(person: Person) -> None:
     person.trainmaster("up")
 
     assert "is up already" in person.trainmaster("up").stderr
+    assert "stays as it is" in person.trainmaster("up", "--cpus", "3").stderr
     assert 0 == person.trainmaster("status").returncode
     assert "is down" in person.trainmaster("down").stderr
     assert "was not up" in person.trainmaster("down").stderr

@@ -34,9 +34,12 @@ def command(foreground: bool, port: int, cpus: str | None, memory: str | None, r
     began = time.monotonic()
     simulated = offered(None, None, tuple(fake_node.split(",")), "--fake-node") if fake_nodes else {}
     asked = Asked(port, only is not None, gang, fake_nodes, simulated)
-    cluster = start(home, asked, offered(cpus, memory, resources))
+    offers = offered(cpus, memory, resources)
+    cluster = start(home, asked, offers)
     if cluster.already:
         say(f"The cluster is up already at {cluster.server}.")
+        if offers or asked != Asked(port=asked.port):
+            say("note: a cluster that is up stays as it is. For what you ask of it, `trainmaster down` first.")
     else:
         say(f"The cluster is up at {cluster.server} after {time.monotonic() - began:.1f} s.")
     say(f"  export KUBECONFIG={home.kubeconfig}")
