@@ -51,7 +51,9 @@ def place(path: str) -> Place | Elsewhere:
                                          found["rest"] or "")
         if not any("/" in part or part in {".", ".."} or "\x00" in part for part in (namespace, name)):
             return Place("", "v1", plural, namespace, name, PROXY, rest)
-    parts = tuple(unquote(part) for part in path.strip("/").split("/"))
+    parts = tuple(path.strip("/").split("/"))
+    if "%" in path:
+        parts = tuple(map(unquote, parts))
     if parts[0] == "api" and len(parts) > 2:
         return _below(parts, "", parts[1], parts[2:])
     if parts[0] == "apis" and len(parts) > 3:

@@ -13,6 +13,7 @@ from trainmaster.api.core import CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASS
 from trainmaster.api.meta import Key, Object, being_deleted, key_of, metadata, name_of, namespace_of, timestamp, uid_of
 from trainmaster.cluster.controllers.graph import Item
 from trainmaster.cluster.controllers.inventory import Inventory
+from trainmaster.cluster.controllers.reduced import Reduced
 from trainmaster.cluster.controllers.storage import binding
 from trainmaster.cluster.controllers.storage.matching import class_of
 from trainmaster.kube.client import Client
@@ -65,7 +66,7 @@ class Storage:
         self.claims = Informer(client, CLAIMS, clock=clock)
         self.volumes = Informer(client, PERSISTENT_VOLUMES, clock=clock)
         self.classes = Informer(client, STORAGE_CLASSES, clock=clock)
-        self.pods = Informer(client, PODS, clock=clock, indexes={BY_CLAIM: _claims_of})
+        self.pods = Informer(Reduced(client, _kept), PODS, clock=clock, indexes={BY_CLAIM: _claims_of})
         self.informers = (self.claims, self.volumes, self.classes, self.pods)
         self.controller: Controller[Key] = Controller(
             "storage", self.reconcile, clock=clock, workers=2, informers=self.informers
@@ -237,6 +238,16 @@ class Storage:
 def _marked(thing: Object, marks: dict[str, str]) -> Object:
     annotations = {**(metadata(thing).get("annotations") or {}), **marks}
     return {**thing, "metadata": {**thing["metadata"], "annotations": annotations}} if marks else thing
+
+
+def _kept(pod: Object) -> Object:
+    """What matters of a pod here: where it is, and its claims, which most pods have none of."""
+    about, spec = metadata(pod), pod.get("spec") or {}
+    fields = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    volumes = [volume for volume in spec.get("volumes") or () if volume.get("persistentVolumeClaim")]
+    return {"metadata": {field: about[field] for field in fields if field in about},
+            "spec": {"nodeName": spec.get("nodeName"), "volumes": volumes},
+            "status": {"phase": (pod.get("status") or {}).get("phase")}}
 
 
 def _node_of(pod: Object) -> str:
