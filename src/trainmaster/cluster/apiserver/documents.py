@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from email.utils import format_datetime
 
 import orjson
 
@@ -9,6 +10,7 @@ from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import discovery, failures, negotiation, openapi, openapi_wire
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.kube.transport import Request, Response
+from trainmaster.runtime.clock import Clock
 
 HEALTH = frozenset({"healthz", "livez", "readyz"})
 _NOT_FOUND = Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
@@ -35,10 +37,11 @@ class Version:
 class Documents:
     """Built when asked for, kept until the catalog changes."""
 
-    def __init__(self, catalog: Catalog, version: Version) -> None:
+    def __init__(self, catalog: Catalog, version: Version, clock: Clock) -> None:
         self._catalog = catalog
         self._version = version
-        self._made: dict[str, bytes] = {}
+        self._clock = clock
+        self._made: dict[str, tuple[bytes, str]] = {}      # and since when, for those who ask about it
         self._generation = -1
 
     def answer(self, request: Request, parts: tuple[str, ...]) -> Response:
@@ -106,14 +109,15 @@ class Documents:
         if self._generation != self._catalog.generation:
             self._made.clear()
             self._generation = self._catalog.generation
-        body = self._made.get(name)
-        if body is None:
+        found = self._made.get(name)
+        if found is None:
             document = make()
             if document is None:
                 return _NOT_FOUND
-            body = self._made[name] = encode(document)
+            found = self._made[name] = encode(document), format_datetime(self._clock.now(), usegmt=True)
+        body, since = found
         tag = f'"{openapi.etag(body)}"'
-        told = {"Content-Type": media, "ETag": tag, **(headers or {})}
+        told = {"Content-Type": media, "ETag": tag, "Last-Modified": since, **(headers or {})}
         if request.headers.get("if-none-match", "") == tag:
             return Response(304, {key: value for key, value in told.items() if key != "Content-Type"})
         return Response(200, told, body)

@@ -113,7 +113,7 @@ class ApiServer:
         self.accounts = Accounts(store, clock, account_key)
         self._reviews = Reviews(self._access, self._rbac, self._whose)
         self._tokens: Callable[[str], Identity | None] = lambda _header: None
-        self._documents = Documents(self._catalog, version or Version())
+        self._documents = Documents(self._catalog, version or Version(), clock)
         self._writes: set[asyncio.Task[Answer]] = set()
         self.traffic = Traffic(most_requests)
 

@@ -1,6 +1,7 @@
 """What clients ask first: groups, versions, resources, OpenAPI, version, health."""
 
 import re
+from email.utils import parsedate_to_datetime
 
 import orjson
 import pytest
@@ -95,6 +96,7 @@ async def test_what_did_not_change_is_not_sent_again(api: Api, path: str, accept
     later = await api.get(path, accept=accept, headers={"if-none-match": first.headers["ETag"]})
 
     assert (304, b"") == (again.code, again.body)
+    assert parsedate_to_datetime(again.headers["Last-Modified"])
     assert path.endswith("/api/v1") or later.code == 200
 
 
