@@ -45,6 +45,7 @@ bench: $(VENV)/.dev ## benchmarks: a peer beside us, ratios out
 	$(BIN)/python benchmarks/apiserver/scaling.py
 	$(BIN)/python benchmarks/apiserver/waiting.py
 	$(BIN)/python benchmarks/apiserver/compare.py
+	$(BIN)/python benchmarks/apiserver/access.py
 	$(BIN)/python benchmarks/operator/compare.py
 	$(BIN)/python benchmarks/operator/standing.py
 	$(BIN)/python benchmarks/scheduler/decide.py
