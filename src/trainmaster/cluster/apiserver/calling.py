@@ -5,14 +5,16 @@ us elsewhere, and must show a certificate that its configuration trusts. Session
 all. What goes wrong is told in Go's words where there are such: they are what people know and search for.
 """
 
+import asyncio
 import errno
 import ipaddress
 import os
+import random
 import socket
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import aiohttp
 import orjson
@@ -20,6 +22,8 @@ from yarl import URL
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import bodies
+from trainmaster.cluster.apiserver.connecting import Reach
+from trainmaster.cluster.apiserver.dialling import dialled, posted
 from trainmaster.cluster.apiserver.matching import Hook, Service
 from trainmaster.cluster.apiserver.reviews import Broken
 from trainmaster.kube.tls import client_context
@@ -47,6 +51,7 @@ class Destination:
     """Where a webhook is reached: what is dialled, and who must answer there."""
 
     url: URL
+    node: str = ""                      # whose node leads there; empty: it is dialled from here
     server_name: str | None = None      # if the certificate is for another name than the one that is dialled
     said: str = ""                      # the URL as people know it
 
@@ -55,11 +60,19 @@ class Unresolved(Exception):
     """A Service that leads nowhere, and why."""
 
 
-class Calls:
-    """The client side of all webhooks. `find` leads from a Service to an address and a port."""
+class Find(Protocol):
+    """From a Service to an address, a port and, if it is a pod's, the node of that."""
 
-    def __init__(self, find: Callable[[Service], tuple[str, int]]) -> None:
+    def __call__(self, service: Service, *, pods: bool) -> tuple[str, int, str]:
+        """Raises Unresolved."""
+
+
+class Calls:
+    """The client side of all webhooks. `reach` opens connections to nodes, where there is a way to them."""
+
+    def __init__(self, find: Find, reach: Reach | None = None) -> None:
         self._find = find
+        self._reach = reach
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, hook: Hook, review: bytes, seconds: float) -> Json:
@@ -68,7 +81,7 @@ class Calls:
         context = _context(hook.authority)
         try:
             status, body = await self._post(place, review, context, seconds)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
             raise Broken(f'failed to call webhook: Post "{place.said}": {_cause(error, place)}') from error
         if not 200 <= status <= 206:
             raise Broken(f"failed to call webhook: {_complaint(status, body)}")
@@ -86,21 +99,34 @@ class Calls:
         if hook.service is None:
             said = f"{hook.url}?{query}"
             try:
-                return Destination(URL(hook.url).with_query(query), None, said)
+                return Destination(URL(hook.url).with_query(query), said=said)
             except ValueError as error:      # a host that is none; what is stored is judged by other rules
                 raise Broken(f'failed to call webhook: Post "{said}": {str(error)[:MOST_QUOTED]}') from error
         service = hook.service
         name = f"{service.name}.{service.namespace}.svc"
         said = f"https://{name}:{service.port}{service.path}?{query}"
         try:
-            host, port = self._find(service)
+            host, port, node = self._find(service, pods=self._reach is not None)
         except Unresolved as error:
             raise Broken(f'failed to call webhook: Post "{said}": {error}') from error
         url = URL.build(scheme="https", host=host, port=port, path=service.path, query_string=query)
-        return Destination(url, name, said)
+        return Destination(url, node, name, said)
+
+    async def _post_inside(self, place: Destination, review: bytes, context: ssl.SSLContext) -> tuple[int, bytes]:
+        """To a pod. Each call has a connection of its own: who it is may be another the next time."""
+        assert self._reach is not None
+        name = str(place.server_name)
+        lines = [f"POST {place.url.raw_path_qs} HTTP/1.1", f"Host: {name}", "Connection: close",
+                 f"Content-Length: {len(review)}", *(f"{key}: {value}" for key, value in _HEADERS.items())]
+        head = "\r\n".join(lines).encode() + b"\r\n\r\n"
+        connection = await dialled(self._reach, place.node, str(place.url.host), int(place.url.port or 0))
+        return await posted(connection, context, name, head, review, MOST_BYTES)
 
     async def _post(self, place: Destination, review: bytes, context: ssl.SSLContext, seconds: float
                     ) -> tuple[int, bytes]:
+        if place.node:
+            async with asyncio.timeout(seconds):
+                return await self._post_inside(place, review, context)
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False,
@@ -118,24 +144,29 @@ class Calls:
             return answer.status, bytes(found)
 
 
-def endpoint(service: Object | None, endpoints: Object | None, wanted: Service) -> tuple[str, int]:
-    """An address and port outside of the cluster's own network that serves a port of a Service. Raises Unresolved."""
+def endpoint(
+    service: Object | None, endpoints: Object | None, wanted: Service, *, pods: bool
+) -> tuple[str, int, str]:
+    """An address and port that serve a port of a Service, outside of the cluster's network if there is one; else those
+    of a pod, and its node, if `pods` can be reached. Raises Unresolved."""
     if service is None:
         raise Unresolved(f'service "{wanted.name}" not found')
     spec = service.get("spec") or {}
     if spec.get("type") == "ExternalName":
-        return str(spec.get("externalName")), wanted.port
+        return str(spec.get("externalName")), wanted.port, ""
     port = next((port for port in spec.get("ports") or () if port.get("port") == wanted.port), None)
     if port is None:
         raise Unresolved(f'no service port {wanted.port} found for service "{wanted.name}"')
-    inside = False
+    inside: list[tuple[str, int, str]] = []
     for subset in (endpoints or {}).get("subsets") or ():
         number = next((each.get("port") for each in subset.get("ports") or ()
                        if (each.get("name") or "") == (port.get("name") or "")), None)
         for address in subset.get("addresses") or () if number else ():
             if (address.get("targetRef") or {}).get("kind") != "Pod":
-                return str(address.get("ip")), int(number or 0)
-            inside = True
+                return str(address.get("ip")), int(number or 0), ""
+            inside.append((str(address.get("ip")), int(number or 0), str(address.get("nodeName") or "")))
+    if reachable := [one for one in inside if one[2] and pods]:
+        return random.choice(reachable)  # noqa: S311  no secret
     if inside:
         raise Unresolved(f'service "{wanted.name}" leads to pods, whose network this server cannot reach: serve the '
                          "webhook on this machine and name it by a url, or by Endpoints with an address of the machine")
@@ -191,6 +222,12 @@ def _cause(error: Exception, place: Destination) -> str:
             return _distrust(error.certificate_error, place)
         case TimeoutError():
             return "context deadline exceeded"
+        case ssl.SSLCertVerificationError():
+            return _distrust(error, place)
+        case ssl.SSLError():
+            return f"tls: {error.strerror or 'handshake failure'}"
+        case EOFError():
+            return "EOF"
         case aiohttp.ClientConnectorDNSError():
             return f"dial tcp: lookup {place.url.host}: no such host"
         case aiohttp.ClientConnectorSSLError():

@@ -30,6 +30,7 @@ from trainmaster.cluster.apiserver import (
 from trainmaster.cluster.apiserver.authorization import Authorizer
 from trainmaster.cluster.apiserver.calling import Calls, endpoint
 from trainmaster.cluster.apiserver.catalog import Catalog
+from trainmaster.cluster.apiserver.connecting import Reach
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.match_conditions import Undecided
 from trainmaster.cluster.apiserver.matching import Candidate, Hook, Judge, Service
@@ -54,6 +55,7 @@ class Chain:
     catalog: Catalog
     built_in: Sequence[tuple[Object, Judge]] = ()
     access: Authorizer | None = None                           # what conditions ask that ask who may do what
+    reach: Reach | None = None                                 # the way to nodes, and so to webhooks in pods
     calls: Calls = field(init=False)
     waiting: int = 0
     failing: set[str] = field(default_factory=set)             # told once, not with every write
@@ -62,7 +64,7 @@ class Chain:
     _generation: int = -1
 
     def __post_init__(self) -> None:
-        self.calls = Calls(self._endpoint)
+        self.calls = Calls(self._endpoint, self.reach)
         self.refresh()
 
     def refresh(self) -> None:
@@ -114,11 +116,11 @@ class Chain:
                 self._hooks[mutating], asked.operation, asked.resource, asked.subresource, others)
         return found
 
-    def _endpoint(self, service: Service) -> tuple[str, int]:
+    def _endpoint(self, service: Service, *, pods: bool) -> tuple[str, int, str]:
         named, places = (self.store.get(f"/core/{plural}/{service.namespace}/{service.name}")
                          for plural in ("services", "endpoints"))
         return endpoint(None if named is None else orjson.loads(named.value),
-                        None if places is None else orjson.loads(places.value), service)
+                        None if places is None else orjson.loads(places.value), service, pods=pods)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,8 @@ from aiohttp import web
 
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import failures, rewriting
-from trainmaster.cluster.apiserver.connecting import Reach, answer_of, complaint
+from trainmaster.cluster.apiserver.connecting import Reach
+from trainmaster.cluster.apiserver.dialling import dialled
 from trainmaster.cluster.apiserver.routing import Place
 from trainmaster.kube.transport import Request
 from trainmaster.runtime.takeover import PIECE, pump, taken
@@ -49,7 +50,8 @@ class Proxied:
     """An answer that somebody else gives."""
 
     node: str
-    target: str              # path and query on the node that open the connection; empty: the node itself is meant
+    address: str             # behind the node; empty: the node itself is meant
+    port: int
     scheme: str
     host: str
     path: str                # path and query over there
@@ -91,13 +93,13 @@ def way(
     if place.plural == "nodes":
         if request.method not in {"GET", "HEAD"} or upgrades(request.headers) or not path.startswith(_OF_NODES):
             raise failures.Failure(403, "Forbidden", "only " + ", ".join(_OF_NODES) + " of a node can be read here")
-        return Proxied(asked.name, "", "http", "kubelet", path, prefix, b"", reach)
+        return Proxied(asked.name, "", 0, "http", "kubelet", path, prefix, b"", reach)
     if place.plural == "services":
         node, address, port = _backend(thing, endpoints or {}, asked)
     else:
         node, address, port = _of_pod(thing, asked)
     where = f"{address}:{port}"
-    return Proxied(node, f"/dial/{address}/{port}", asked.scheme, where, path, prefix, request.body, reach)
+    return Proxied(node, address, port, asked.scheme, where, path, prefix, request.body, reach)
 
 
 def _of_pod(pod: Object, asked: Wanted) -> tuple[str, str, int]:
@@ -174,16 +176,10 @@ async def relayed(incoming: web.BaseRequest, found: Proxied) -> web.StreamRespon
 
 
 async def _opened(found: Proxied) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Raises Failure with the node's words."""
-    reader, writer = await found.reach(found.node)
+    if not found.address:
+        return await found.reach(found.node)
+    reader, writer = await dialled(found.reach, found.node, found.address, found.port)
     try:
-        if found.target:
-            writer.write(f"GET {found.target} HTTP/1.1\r\nHost: kubelet\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
-                         .encode())
-            status, headers = await answer_of(reader)
-            if status != 101:
-                why = await complaint(status, headers, reader)
-                raise failures.Failure(503, "ServiceUnavailable", f"error trying to reach service: {why}")
         if found.scheme == "https":
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE      # a pod's own certificate

@@ -104,7 +104,7 @@ class ApiServer:
         self._nodes = node_access.Nodes(store)
         self._access = Either(self._rbac, self._nodes)
         self._watches = Watches(store, clock)
-        self._chain = Chain(store, self._catalog, judges, self._access)
+        self._chain = Chain(store, self._catalog, judges, self._access, reach)
         self._resources = Resources(store, self._catalog, self._admission, self._chain, self._watches, clock,
                                     (Escalation(self._rbac).check, node_access.restrict))
         self._ways = Ways(store, self._catalog, self._resources, node, reach)

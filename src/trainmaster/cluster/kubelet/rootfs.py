@@ -144,7 +144,7 @@ def _make_within(bind: Bind) -> None:
     for path in reversed(missing):
         os.mkdir(path, 0o700)
         os.chown(path, -1, facts.st_gid)
-        os.chmod(path, stat.S_IMODE(facts.st_mode) & ~stat.S_ISVTX)
+        os.chmod(path, stat.S_IMODE(facts.st_mode))
 
 
 def mount_points(path: str) -> list[str]:

@@ -40,6 +40,7 @@ from trainmaster.cluster.apiserver import builtin
 from trainmaster.cluster.apiserver.chain import MOST_WAITING
 from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.store import Store
+from trainmaster.runtime.takeover import pump
 from trainmaster.testing.clock import VirtualClock
 
 MINIMAL = Path(__file__).parents[3] / "kubernetes" / "minimal.yaml"
@@ -289,18 +290,58 @@ async def test_a_service_with_an_address_outside_is_called(api: Api, server: Hoo
     assert 'admission webhook "a.example.com" denied the request: no' == answer.message
 
 
-async def test_a_service_of_pods_cannot_be_called_yet_and_says_so(api: Api) -> None:
+async def served_by_a_pod(api: Api, client: Object) -> None:
     await api.made("/api/v1/namespaces/default/services", {
         "metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443, "targetPort": 8443}]}})
+    pod = {"ip": "10.1.0.7", "nodeName": "n", "targetRef": {"kind": "Pod", "name": "p"}}
     await api.made("/api/v1/namespaces/default/endpoints", {"metadata": {"name": "hooks"}, "subsets": [{
-        "addresses": [{"ip": "10.1.0.7", "targetRef": {"kind": "Pod", "name": "p"}}], "ports": [{"port": 8443}]}]})
-    await register(api, "Validating", hook({"service": {"name": "hooks", "namespace": "default"}}))
+        "addresses": [pod], "ports": [{"port": 8443}]}]})
+    service = {"name": "hooks", "namespace": "default", "path": "/no"}
+    await register(api, "Validating", hook({"service": service, **client}))
+
+
+@pytest.mark.parametrize(("heard", "trusted", "said"), [
+    pytest.param(b"HTTP/1.1 101 Switching Protocols\r\n\r\n", True,
+                 'admission webhook "a.example.com" denied the request: no', id="it is asked"),
+    pytest.param(b"HTTP/1.1 101 Switching Protocols\r\n\r\n", False,
+                 "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+                 id="it must be who it says"),
+    pytest.param(b"HTTP/1.1 503 No\r\nContent-Length: 10\r\n\r\nno pod here", True, "no pod her",
+                 id="the node cannot reach it"),
+])
+async def test_a_service_of_pods_is_called_through_their_node(
+    server: HookServer, heard: bytes, trusted: bool, said: str
+) -> None:
+    heads = []
+
+    async def behind(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(heard)
+        theirs, ours = await asyncio.open_connection("127.0.0.1", server.port)
+        await asyncio.gather(pump(reader, ours), pump(theirs, writer))
+        ours.close()
+        writer.close()
+
+    server.says["/no"] = deny("no")
+    node = await asyncio.start_server(behind, "127.0.0.1", 0)
+    port = node.sockets[0].getsockname()[1]
+    async with node, serving(reach=lambda _name: asyncio.open_connection("127.0.0.1", port)) as api:
+        await served_by_a_pod(api, {"caBundle": server.client("")["caBundle"]} if trusted else {})
+
+        answer = await api.post(MAPS, config_map())
+
+    assert said in answer.message
+    assert heads[0].startswith(b"GET /dial/10.1.0.7/8443 ")
+
+
+async def test_a_service_of_pods_cannot_be_called_without_a_node_and_says_so(api: Api) -> None:
+    await served_by_a_pod(api, {})
 
     answer = await api.post(MAPS, config_map())
 
     assert answer.message.startswith(
         'Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: Post '
-        '"https://hooks.default.svc:443/?timeout=10s": service "hooks" leads to pods')
+        '"https://hooks.default.svc:443/no?timeout=10s": service "hooks" leads to pods')
 
 
 @pytest.mark.parametrize(("policy", "code"), [pytest.param("Fail", 500, id="refused where webhooks must answer"),
