@@ -153,4 +153,4 @@ def _ready(loop: asyncio.AbstractEventLoop) -> bool:
 
     asyncio offers no public way to ask. A loop that is not its own (uvloop) would need one that it has; we use none.
     """
-    return bool(loop._ready)  # type: ignore[attr-defined]
+    return bool(loop._ready)  # type: ignore[attr-defined]  # no public way to ask

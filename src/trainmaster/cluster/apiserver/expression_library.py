@@ -153,7 +153,7 @@ def _global(address: Address) -> bool:
 
 def _within(value: Value, other: Value | str) -> bool:
     mine, theirs = _cidr(value).network, _cidr(other).network
-    return mine.version == theirs.version and theirs.subnet_of(mine)      # type: ignore[arg-type]
+    return mine.version == theirs.version and theirs.subnet_of(mine)  # type: ignore[arg-type]  # of one version by then
 
 
 # URLs

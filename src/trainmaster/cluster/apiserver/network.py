@@ -157,6 +157,7 @@ def _block_rules(block: Object, path: str) -> Iterator[Cause]:
         at, part = f"{path}.except[{index}]", checks.network(text)
         if part is None:
             yield causes.invalid(at, text, _NOT_A_NETWORK)
+        # mypy does not see that both are of one version by then
         elif part.version != whole.version or part == whole or not part.subnet_of(whole):  # type: ignore[arg-type]
             yield causes.invalid(at, text, "must be a strict subset of `cidr`")
 
