@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.kubernetes.processes import processes
 
 from trainmaster.local import parts
@@ -139,3 +140,79 @@ def test_with_room_for_five_of_six_none_starts(cluster: Cluster) -> None:
            "--timeout=30s")
 
     assert {"Pending"} == set(person.pods().values())
+
+
+def gang(name: str, size: int, asks: dict[str, str], least: int = 0, queue: str = "default") -> str:
+    """A group that a user made, and its pods; without `least` all must start together."""
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": name},
+             "spec": {"minMember": least or size, "queue": queue}}
+    return yaml.safe_dump_all([group, *(member(name, index, asks) for index in range(size))])
+
+
+def member(group: str, index: int, asks: dict[str, str]) -> dict[str, object]:
+    container = {"name": "main", "image": "example.com/train:1", "resources": {"requests": asks, "limits": asks}}
+    return {"apiVersion": "v1", "kind": "Pod", "spec": {"schedulerName": "volcano", "containers": [container]},
+            "metadata": {"name": f"{group}-{index}", "annotations": {"scheduling.k8s.io/group-name": group}}}
+
+
+def queue(name: str, weight: int) -> str:
+    return yaml.safe_dump({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name},
+                           "spec": {"weight": weight}})
+
+
+GPU, CPU = {"nvidia.com/gpu": "1"}, {"cpu": "1"}
+QUEUES = [queue("light", 1), queue("heavy", 3)]
+
+
+@pytest.mark.parametrize(("offers", "things", "expected"), [
+    pytest.param({"cpu": "9", "memory": "18G"},
+                 [gang("a", 9, {"cpu": "1", "memory": "4G"}, 1), gang("b", 9, {"cpu": "3", "memory": "1G"}, 1)],
+                 {"a": 3, "b": 2}, id="equal jobs share by dominant share"),
+    pytest.param({"cpu": "8"}, [*QUEUES, gang("a", 8, CPU, 1, "light"), gang("b", 8, CPU, 1, "heavy")],
+                 {"a": 2, "b": 6}, id="queues share by weight"),
+    pytest.param({"cpu": "8"}, [*QUEUES, gang("a", 8, CPU, 1, "light"), gang("b", 1, CPU, 1, "heavy")],
+                 {"a": 7, "b": 1}, id="what one queue does not want the other gets"),
+    pytest.param({"gpu": "3"}, [gang("a", 4, GPU, 2)], {"a": 3}, id="more than the least come as far as there is room"),
+    pytest.param({}, [gang("a", 6, {})], {"a": 6}, id="a gang that asks for nothing"),
+])
+def test_who_gets_how_much(cluster: Cluster, offers: dict[str, str], things: list[str],
+                           expected: dict[str, int]) -> None:
+    person = cluster(**offers)
+    nodes = person("get", "nodes", "-o", "name").split()
+    person("cordon", *nodes)      # everybody shall be there before anybody gets something
+    person("create", "-f", "-", given="---\n".join(things))
+    person("uncordon", *nodes)
+
+    for name, count in expected.items():
+        person.until(f"podgroup/{name}", ".status.running", str(count))
+    there = [name.partition("-")[0] for name, phase in person.pods().items() if phase == "Running"]
+    assert expected == {name: there.count(name) for name in expected}
+    assert {"Running"} == {row[1] for row in person.table("get", "podgroups.scheduling.volcano.sh", "--no-headers")}
+
+
+def test_of_two_gangs_one_runs_and_the_other_when_it_ended(cluster: Cluster) -> None:
+    person = cluster(gpu="4")
+    person("create", "-f", "-", given=gang("first", 3, GPU))
+    person.until("podgroup/first", ".status.running", "3")
+    person("create", "-f", "-", given=gang("second", 3, GPU))
+    person("wait", "pod/second-2", "--for=condition=PodScheduled=False", "--timeout=30s")
+    assert {"Pending"} == {person.pods()[f"second-{index}"] for index in range(3)}
+
+    person("delete", "pod", "first-0", "first-1", "first-2")
+
+    person.until("podgroup/second", ".status.running", "3")
+
+
+def test_a_gang_that_lost_a_member_gets_its_place_back(cluster: Cluster) -> None:
+    person = cluster(gpu="2")
+    person("create", "-f", "-", given=gang("train", 2, GPU))
+    person.until("podgroup/train", ".status.running", "2")
+    person("create", "-f", "-", given=gang("other", 1, GPU))
+    person("wait", "pod/other-0", "--for=condition=PodScheduled=False", "--timeout=30s")
+
+    person("delete", "pod", "train-1", "--force", "--grace-period=0")
+    person.until("podgroup/train", ".status.running", "1")
+    person("create", "-f", "-", given=yaml.safe_dump(member("train", 1, GPU)))
+
+    person.until("podgroup/train", ".status.running", "2")
+    assert {"train-0": "Running", "train-1": "Running", "other-0": "Pending"} == person.pods()

@@ -8,15 +8,21 @@ import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from tests.e2e.test_gangs import (  # noqa: F401  collected here with the cluster of this module
+    GPU,
     Cluster,
     Person,
+    gang,
     test_a_gang_that_cannot_fit_has_a_pending_group_and_no_pod,
     test_a_gang_that_fits_starts_whole,
+    test_a_gang_that_lost_a_member_gets_its_place_back,
     test_documents_with_a_group_of_their_own_run_unchanged,
+    test_of_two_gangs_one_runs_and_the_other_when_it_ended,
+    test_who_gets_how_much,
     test_with_room_for_five_of_six_none_starts,
     test_without_a_gang_three_run_and_three_wait_with_the_message,
 )
@@ -35,15 +41,15 @@ pytestmark = pytest.mark.kubernetes
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 NAMESPACE = "default"
+NO_CASE = SimpleNamespace(params=())
 VOLCANO_GROUP, KUBE_BATCH_GROUP = "scheduling.volcano.sh", "scheduling.incubator.k8s.io"
-GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
 
 
 @pytest.fixture
 def cluster(
     request: pytest.FixtureRequest, binaries: Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Cluster]:
-    programs, of_document = binaries(*PROGRAMS), hasattr(request.node, "callspec")
+    programs, of_document = binaries(*PROGRAMS), "manifest" in getattr(request.node, "callspec", NO_CASE).params
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")      # its kubectl is of the same age
     with real.running(programs, tmp_path / "plane") as plane, processes(tmp_path) as started:
         def start(gang: str = "volcano", **offers: str) -> Person:
@@ -71,26 +77,17 @@ async def a_node(place: Place, offers: dict[str, str]) -> None:
         await fake_kubelet.register(client, offers)
 
 
-def gang(name: str, size: int) -> str:
-    """A group that a user made, and its pods, each with a GPU."""
-    members = [pod(f"{name}-{index}", "volcano", {"scheduling.k8s.io/group-name": name}) for index in range(size)]
-    group = {**GROUP, "metadata": {"name": name}, "spec": {"minMember": size}}
-    return yaml.safe_dump_all([group, *members])
-
-
-def pod(name: str, scheduler: str, annotations: dict[str, str]) -> dict[str, object]:
-    container = {"name": "main", "image": "example.com/train:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations},
-            "spec": {"schedulerName": scheduler, "containers": [container]}}
+def single(name: str) -> dict[str, object]:
+    container = {"name": "main", "image": "example.com/train:1", "resources": {"limits": GPU}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
 
 
 def test_a_gang_waits_for_what_kube_scheduler_gave_and_gets_it_when_it_is_free(cluster: Cluster) -> None:
     person = cluster(gpu="4")
-    single = [pod(f"single-{index}", "default-scheduler", {}) for index in range(2)]
-    person("create", "-f", "-", given=yaml.safe_dump_all(single))
+    person("create", "-f", "-", given=yaml.safe_dump_all([single(f"single-{index}") for index in range(2)]))
     for index in range(2):
         person.until(f"pod/single-{index}", ".status.phase", "Running")
-    person("create", "-f", "-", given=gang("train", 3))
+    person("create", "-f", "-", given=gang("train", 3, GPU))
     person("wait", "pod/train-0", "--for=condition=PodScheduled=False", "--timeout=30s")
     assert {"Pending"} == {person.pods()[f"train-{index}"] for index in range(3)}
 
@@ -99,16 +96,3 @@ def test_a_gang_waits_for_what_kube_scheduler_gave_and_gets_it_when_it_is_free(c
 
     assert {"train-0", "train-1", "train-2", "single-1"} == {name for name, is_at in person.pods().items()
                                                              if is_at == "Running"}
-
-
-def test_of_two_gangs_one_runs_and_the_other_when_it_ended(cluster: Cluster) -> None:
-    person = cluster(gpu="4")
-    person("create", "-f", "-", given=gang("first", 3))
-    person.until("podgroup/first", ".status.running", "3")
-    person("create", "-f", "-", given=gang("second", 3))
-    person("wait", "pod/second-2", "--for=condition=PodScheduled=False", "--timeout=30s")
-    assert {"Pending"} == {person.pods()[f"second-{index}"] for index in range(3)}
-
-    person("delete", "pod", "first-0", "first-1", "first-2")
-
-    person.until("podgroup/second", ".status.running", "3")
