@@ -78,7 +78,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], namespace: str, kub
         bring_up()
     with ExitStack() as stack:
         view = _view(stack, patience)
-        code = asyncio.run(follow(path, context, namespace, view, manifests, patience))
+        code = asyncio.run(follow(path, context, namespace, view, manifests, patience, embedded=embedded))
     for sentence in script.left() if script else ():
         say(sentence)
     sys.exit(code)
@@ -125,7 +125,9 @@ def bring_up() -> None:
 
     began = time.monotonic()
     embedded = start(Home.from_environment())
-    if not embedded.already:
+    if embedded.already:
+        say(f"on the embedded cluster ({embedded.server}):")
+    else:
         say(f"The cluster is up at {embedded.server} after {time.monotonic() - began:.1f} s.")
 
 
@@ -138,7 +140,7 @@ def _view(stack: ExitStack, hangs_after: float) -> RunView:
 
 
 async def follow(path: Path, context: str | None, namespace: str, view: RunView, manifests: Sequence[Manifest],
-                 hangs_after: float = QUIET) -> int:
+                 hangs_after: float = QUIET, *, embedded: bool = True) -> int:
     """Send the objects and follow the jobs among them; the exit code."""
     from trainmaster.cli import mistakes
     from trainmaster.cli.following import Following
@@ -150,6 +152,8 @@ async def follow(path: Path, context: str | None, namespace: str, view: RunView,
     try:
         access = kubeconfig.load(path, context)
         client = Client(kubeconfig.transport(access), user_agent="trainmaster-run")
+        if not embedded:
+            say(f"on the cluster of context {access.context} ({access.server}):")
     except kubeconfig.KubeconfigError as problem:
         raise Told(str(problem), BAD_INPUT) from problem
     try:

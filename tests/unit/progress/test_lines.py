@@ -18,6 +18,10 @@ NOTHING = Heard()
                  Report(0.2, 68.0),                id="a bar that redrew itself: the last counts"),
     pytest.param(NOTHING, "Epoch 3:  45%|████▌ | 422/938 [00:05<00:06, 76.2it/s, v_num=0, train_loss=0.123]",
                  Report(0.45, 6.0, {"train_loss": 0.123}, "epoch 3"), id="Lightning, which does not say of how many"),
+    pytest.param(NOTHING, "\rEpoch 2:  69%|██████▉   | 11/16 [00:00<00:00, 56.69it/s, train_loss=0.0636]"
+                 "\rEpoch 2: 100%|██████████| 16/16 [00:00<00:00, 52.22it/s, train_loss=0.0419]`Trainer.fit` stopped: "
+                 "`max_epochs=3` reached.", Report(1.0, 0.0, {"train_loss": 0.0419}, "epoch 2"),
+                 id="Lightning 2.6 as it was recorded, with the line that it does not begin anew"),
     pytest.param(NOTHING, "Epoch 2/10:  50%|███▋ | 37/74 [00:12<00:20,  3.05it/s]", Report(0.15),
                  id="a bar inside an epoch of several"),
     pytest.param(NOTHING, "Downloading: 37%|██| 37/100 [00:12<00:20,  3.05it/s]", Report(),
