@@ -146,7 +146,9 @@ def test_a_slice_of_the_scenarios(differing: dict[str, list[str]]) -> None:
 def test_no_right_is_missing(watched: Watched) -> None:
     refused = {
         f"{entry['verb']} {entry['requestURI']}: {entry['annotations'].get('authorization.k8s.io/reason')}"
-        for entry in watched.asked() if entry["responseStatus"]["code"] == 403
+        for entry in watched.asked()
+        # A namespace that is being deleted takes nothing any more: that is 403 too, but not for want of a right.
+        if entry["responseStatus"]["code"] == 403 and entry["annotations"]["authorization.k8s.io/decision"] != "allow"
     }
 
     assert set() == refused
