@@ -54,11 +54,11 @@ Cluster = Callable[..., Person]
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with processes(tmp_path) as started:
-        def start(gang: str = "volcano", **offers: str) -> Person:
+        def start(gang: str = "volcano", *, preempt: bool = False, **offers: str) -> Person:
             home = Home(tmp_path / "home")
             home.make()
             part = parts.control_plane(home)
-            asked = Asked(gang_scheduler=gang, simulated_nodes=1, simulated_offers={
+            asked = Asked(gang_scheduler=gang, preempt=preempt, simulated_nodes=1, simulated_offers={
                 "cpu": "64", "memory": "64Gi", **{name.replace("gpu", "nvidia.com/gpu"): each
                                                   for name, each in offers.items()}})
             started.start(part.name, [sys.executable, "-P", "-m", part.module, asked.words()],
@@ -142,10 +142,11 @@ def test_with_room_for_five_of_six_none_starts(cluster: Cluster) -> None:
     assert {"Pending"} == set(person.pods().values())
 
 
-def gang(name: str, size: int, asks: dict[str, str], least: int = 0, queue: str = "default") -> str:
+def gang(name: str, size: int, asks: dict[str, str], least: int = 0, queue: str = "default",
+         priority: str = "") -> str:
     """A group that a user made, and its pods; without `least` all must start together."""
     group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": name},
-             "spec": {"minMember": least or size, "queue": queue}}
+             "spec": {"minMember": least or size, "queue": queue, "priorityClassName": priority}}
     return yaml.safe_dump_all([group, *(member(name, index, asks) for index in range(size))])
 
 
@@ -216,3 +217,20 @@ def test_a_gang_that_lost_a_member_gets_its_place_back(cluster: Cluster) -> None
 
     person.until("podgroup/train", ".status.running", "2")
     assert {"train-0": "Running", "train-1": "Running", "other-0": "Pending"} == person.pods()
+
+
+@pytest.mark.parametrize("preempt", [
+    pytest.param(False, id="and waits"), pytest.param(True, id="and may push others out")])
+def test_a_more_important_gang_arrives(cluster: Cluster, preempt: bool) -> None:
+    person = cluster(gpu="2", preempt=preempt)
+    person("create", "priorityclass", "high", "--value=1000")
+    person("create", "-f", "-", given=gang("low", 2, GPU))
+    person.until("podgroup/low", ".status.running", "2")
+    person("create", "-f", "-", given=gang("urgent", 2, GPU, priority="high"))
+
+    if preempt:
+        person.until("podgroup/urgent", ".status.running", "2")
+        assert {"urgent-0": "Running", "urgent-1": "Running"} == person.pods(), "the other went whole"
+    else:
+        person("wait", "pod/urgent-1", "--for=condition=PodScheduled=False", "--timeout=30s")
+        assert {"low-0": "Running", "low-1": "Running", "urgent-0": "Pending", "urgent-1": "Pending"} == person.pods()

@@ -20,6 +20,7 @@ from tests.e2e.test_gangs import (  # noqa: F401  collected here with the cluste
     test_a_gang_that_cannot_fit_has_a_pending_group_and_no_pod,
     test_a_gang_that_fits_starts_whole,
     test_a_gang_that_lost_a_member_gets_its_place_back,
+    test_a_more_important_gang_arrives,
     test_documents_with_a_group_of_their_own_run_unchanged,
     test_of_two_gangs_one_runs_and_the_other_when_it_ended,
     test_who_gets_how_much,
@@ -52,7 +53,7 @@ def cluster(
     programs, of_document = binaries(*PROGRAMS), "manifest" in getattr(request.node, "callspec", NO_CASE).params
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")      # its kubectl is of the same age
     with real.running(programs, tmp_path / "plane") as plane, processes(tmp_path) as started:
-        def start(gang: str = "volcano", **offers: str) -> Person:
+        def start(gang: str = "volcano", *, preempt: bool = False, **offers: str) -> Person:
             place, person = Place("kube-apiserver", plane.kubeconfig()), Person(plane.kubeconfig(), tmp_path)
             # A real cluster has no order among groups of one short name: only the schedulers of the case are there.
             there = {VOLCANO_GROUP} | ({KUBE_BATCH_GROUP} if of_document or gang == "kube-batch" else set())
@@ -66,7 +67,7 @@ def cluster(
             started.start("operator", trainmaster("operator", access, f"--gang-scheduler-name={gang}"))
             started.start("kubelet", kubelet_command(place, namespace=NAMESPACE))
             if gang != "none":
-                started.start("scheduler", trainmaster("scheduler", access))
+                started.start("scheduler", trainmaster("scheduler", access, *(["--preempt"] if preempt else [])))
             return person
 
         yield start

@@ -23,17 +23,19 @@ from trainmaster.local.up import Up, up
               help="Start the API server with its own controllers, but no scheduler, node or operator.")
 @click.option("--gang-scheduler-name", "gang", type=click.Choice(list(GANG_SCHEDULERS)), default=VOLCANO,
               show_default=True, help="How jobs are kept whole; none: pod by pod, as on a plain cluster.")
+@click.option("--preempt", is_flag=True, help="Gangs may push out less important gangs of their queue.")
+@click.option("--reclaim", is_flag=True, help="Queues may take back what they deserve from queues that have more.")
 @click.option("--fake-nodes", type=click.IntRange(0, 5000), default=0, metavar="N",
               help="Add N nodes whose pods are only simulated.")
 @click.option("--fake-node", metavar="NAME=AMOUNT,…", default="cpu=64,memory=512Gi,nvidia.com/gpu=8", show_default=True,
               help="What each of them offers.")
 def command(foreground: bool, port: int, cpus: str | None, memory: str | None, resources: tuple[str, ...],
-            only: str | None, gang: str, fake_nodes: int, fake_node: str) -> None:
+            only: str | None, gang: str, preempt: bool, reclaim: bool, fake_nodes: int, fake_node: str) -> None:
     """Start the embedded cluster in the background and wait until it is ready; with --foreground, stay with it."""
     home = Home.from_environment()
     began = time.monotonic()
     simulated = offered(None, None, tuple(fake_node.split(",")), "--fake-node") if fake_nodes else {}
-    asked = Asked(port, only is not None, gang, fake_nodes, simulated)
+    asked = Asked(port, only is not None, gang, fake_nodes, simulated, preempt, reclaim)
     offers = offered(cpus, memory, resources)
     cluster = start(home, asked, offers)
     if cluster.already:

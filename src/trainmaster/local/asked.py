@@ -13,6 +13,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gang_scheduler: str = VOLCANO               # how jobs are kept whole, a key of GANG_SCHEDULERS
     simulated_nodes: int = 0
     simulated_offers: dict[str, str] = {}
+    preempt: bool = False                       # gangs may push out less important ones of their queue
+    reclaim: bool = False                       # queues may take back what they deserve
 
     def words(self) -> str:
         return msgspec.json.encode(self).decode()

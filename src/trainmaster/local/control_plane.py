@@ -150,18 +150,19 @@ def workers(
     return {
         "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port),
                                                directories=Directories(volumes, remove)),
-        "scheduler": lambda: schedule(scheduling, clock),
+        "scheduler": lambda: schedule(scheduling, clock, asked),
         "operator": lambda: operate(training, clock, Site(gang_scheduler=GANG_SCHEDULERS[asked.gang_scheduler])),
         "simulated-nodes": lambda: simulated.run(managing("simulated-nodes"), clock, asked.simulated_nodes,
                                                  asked.simulated_offers),
     }
 
 
-async def schedule(client: Client, clock: Clock) -> None:
+async def schedule(client: Client, clock: Clock, asked: Asked) -> None:
     """Loaded where it runs: an API server alone does without the megabytes of it; so with the operator."""
     from trainmaster.cluster.scheduler import loop
+    from trainmaster.cluster.scheduler.settings import Settings
 
-    await loop.run(client, clock, lull=LULL)
+    await loop.run(client, clock, Settings(preempt=asked.preempt, reclaim=asked.reclaim), lull=LULL)
 
 
 async def operate(client: Client, clock: Clock, site: Site) -> None:
