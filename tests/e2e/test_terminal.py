@@ -96,6 +96,15 @@ def test_ctrl_c_asks_and_the_job_goes_on_or_is_stopped(person: Person, folder_of
     assert "stopped and removed" in twice.seen
 
 
+def test_who_reads_only_the_first_lines_is_not_kept(person: Person, folder_of: str) -> None:
+    said = person.run("sh", "-c", f"{person.command} run {folder_of}/ticks.py | head -n 2", timeout=110)
+    after = person.trainmaster("get", "jobs").stdout
+
+    assert ["[worker-0] tick 0/200", "[worker-0] tick 1/200"] == said.stdout.splitlines()
+    assert "ticks" in after
+    assert "bug" not in said.stderr
+
+
 def test_a_control_plane_that_comes_back_costs_two_sentences_and_no_line(person: Person, folder_of: str) -> None:
     person.trainmaster("up")
     running = subprocess.Popen(

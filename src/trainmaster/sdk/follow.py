@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from trainmaster.api import groups
 from trainmaster.api.core import EVENTS, PODS
@@ -31,6 +31,8 @@ from trainmaster.sdk.pulse import IDLE, QUIET
 from trainmaster.sdk.replicas import JOB_NAME, Attempt, Replica, attempts_of, replica_of
 from trainmaster.sdk.session import Session
 from trainmaster.sdk.usage import LOOK_EVERY, NOT_THERE, Usage, usage
+
+T = TypeVar("T")
 
 TAIL = 20              # last lines of a failed replica that are told again at the end
 LINGER = 10.0          # seconds that logs of ended replicas may take to arrive completely
@@ -120,12 +122,12 @@ class _Follower:
             await self._job.synced()
             if self._job.copy.get(self._key.namespace, self._key.name) is None and not self._ended.done():
                 self._ended.set_exception(JobGone())
-            job = await self._ended
+            job = await _unless_broken(self._ended, watching)
             await self._pods.synced()
             reading = [task for attempt, task in self._logs.items() if self._is_over(attempt)]
             if reading:
                 await asyncio.wait(reading, timeout=LINGER)
-            await self._batches.join()
+            await _unless_broken(asyncio.create_task(self._batches.join()), watching)
             return self._outcome(job)
         finally:
             tasks = [*watching, *self._logs.values(), *self._asking, *([self._away] if self._away else ())]
@@ -277,6 +279,19 @@ class _Follower:
         if found is None or found.source != curves.PRINTED:
             return found
         return curves.completed(found, last_metrics(self._tails.get(found.replica, ())), self._clock.now())
+
+
+async def _unless_broken(wanted: asyncio.Future[T], working: Sequence[asyncio.Task[None]]) -> T:
+    """What is waited for; or what ended one of those who work on it, such as a reader who has gone (`| head`)."""
+    everything: list[asyncio.Future[Any]] = [wanted, *working]
+    try:
+        await asyncio.wait(everything, return_when=asyncio.FIRST_COMPLETED)
+        for each in working:
+            if each.done():
+                each.result()
+        return await wanted
+    finally:
+        wanted.cancel()
 
 
 def _finished(pod: Object) -> datetime | None:
