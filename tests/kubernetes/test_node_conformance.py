@@ -8,6 +8,7 @@ others, start a cluster with those images and give it to
 """
 
 import itertools
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ PASSING, MISSING, CHOSEN = (
     Path(__file__).with_name(f"conformance-of-node{name}.txt") for name in ("", "-missing", "-slice"))
 SLICE = frozenset(conformance.names_in(CHOSEN))
 JOBS, FEW = 2, 40     # most tests wait most of their time, so where there are many, more of them run at once
+LEFT_BY_TESTS = (Path("/tmp/job-e2e"),)     # volumes of theirs on the machine, which they do not remove
 SECONDS = 3600.0      # of a job; some tests watch for minutes that nothing happens
 
 
@@ -37,6 +39,8 @@ def verdicts(
         suite = conformance.Suite(programs, cluster.kubeconfig, folder / "logs", SECONDS)
         jobs = JOBS if len(asked) < FEW else 3 * JOBS
         found = {verdict.name: verdict for verdict in conformance.run_batches(suite, asked, jobs)}
+    for left in LEFT_BY_TESTS:
+        shutil.rmtree(left, ignore_errors=True)
     assert [] == left_of(folder)
     return found
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from trainmaster.api.meta import Object, timestamp, uid_of
+from trainmaster.api.meta import Object, being_deleted, timestamp, uid_of
 from trainmaster.cluster.kubelet import sysctls
 from trainmaster.cluster.kubelet.containers import (
     ephemeral_containers,
@@ -102,6 +102,8 @@ def _phase(pod: Object, seen: Observed, now: datetime) -> tuple[str, str, str]:
         if failed_to_initialize(pod, seen):
             return "Failed", "", ""
         if finished(pod, seen):
+            return ("Succeeded" if well else "Failed"), "", ""
+        if being_deleted(pod) and not seen.address:      # whoever keeps the object by a finalizer waits for a last word
             return ("Succeeded" if well else "Failed"), "", ""
     if not initialized(pod, seen) or any(state.last is None or state.beginning for state in states):
         return "Pending", "", ""

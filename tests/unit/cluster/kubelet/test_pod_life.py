@@ -394,6 +394,21 @@ async def test_a_container_with_another_image_begins_anew(node: Node) -> None:
     assert ("other", 0) == (status["imageID"], status["lastState"]["terminated"]["exitCode"])
 
 
+async def test_a_pod_that_is_deleted_before_it_began_has_failed(node: Node) -> None:
+    """Whoever keeps its object, as the controller of Jobs does until it has counted it, waits for an end."""
+    made = built("a", node="here", command=("true",))
+    made["metadata"]["finalizers"] = ["example.com/counted"]
+    made["spec"]["containers"][0]["image"] = "nowhere"
+    await node.client.create(PODS, made)
+    await node.phase("a", "Pending")
+    await node.client.delete(PODS, "a", "default")
+
+    await node.phase("a", "Failed")
+    await node.client.patch(PODS, "a", "default", {"metadata": {"finalizers": None}})
+
+    await node.gone("a")
+
+
 async def test_a_visitor_sees_the_processes_of_the_container_it_came_for(node: Node) -> None:
     await create(node, "a", "sleep 1234", terminationGracePeriodSeconds=0)
     await node.phase("a", "Running")

@@ -220,3 +220,16 @@ def test_a_pod_that_is_refused_has_failed() -> None:
 
     assert ("Failed", "SysctlForbidden") == (told["phase"], told["reason"])
     assert '"kernel.msgmax" not allowlisted' in told["message"]
+
+
+@pytest.mark.parametrize(("expected", "restart", "world"), [
+    pytest.param("Failed", "Never", seen(address=""), id="one that never began has failed"),
+    pytest.param("Failed", "Always", seen(address="", main=exited(143)), id="one that would have gone on has failed"),
+    pytest.param("Succeeded", "Always", seen(address="", main=exited(0)), id="or succeeded, if it took its end well"),
+    pytest.param("Running", "Always", seen(main=exited(143)), id="as long as it has its address, it is not gone"),
+])
+def test_the_last_word_on_a_pod_that_is_deleted(expected: str, restart: str, world: Observed) -> None:
+    thing = pod(restart=restart)
+    thing["metadata"]["deletionTimestamp"] = "2030-01-01T12:00:00Z"
+
+    assert expected == status(thing, world)["phase"]
