@@ -162,7 +162,7 @@ class Client:
         stream = await self.stream(_path(resource, namespace), query, accept=accept)
         try:
             async for line in lines(stream.chunks()):
-                event = _decoded(line, "a watch event")
+                event = self._event(line)
                 thing = event.get("object")
                 if not isinstance(thing, dict):
                     raise Unreachable("a watch event without an object came; is this a Kubernetes API?")
@@ -171,6 +171,10 @@ class Client:
                 yield WatchEvent(str(event.get("type", "")), _typed(thing, resource))
         finally:
             await stream.close()
+
+    def _event(self, line: bytes) -> Object:
+        """A line of a watch. Raises Unreachable."""
+        return decoded(line, "a watch event")
 
     async def stream(self, path: str, query: Query = (), *, accept: str = "*/*") -> Stream:
         """An answer bit by bit: logs. The caller closes it."""
@@ -209,7 +213,7 @@ class Client:
             await self._limits.admit()
             answer = await self._transport.send(request)
             if answer.status < 300:
-                return _decoded(answer.body, f"the answer to {method} {path}")
+                return decoded(answer.body, f"the answer to {method} {path}")
             error = _failure(answer.status, answer.headers, answer.body)
             if not (isinstance(error, TooManyRequests) and await self._limits.wait_as_asked(error, attempt)):
                 raise error
@@ -248,7 +252,8 @@ def _typed(thing: Object, resource: Resource, subresource: str = "") -> Object:
     return thing
 
 
-def _decoded(body: bytes, what: str) -> Object:
+def decoded(body: bytes, what: str) -> Object:
+    """The JSON object that a server sent; `what` it is, for the error. Raises Unreachable."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -3,17 +3,26 @@
 A controller that follows every pod needs ten fields of each. Whole objects in its local copy would cost ten times the
 memory, once per controller; reading them again from the server on each look would cost the server. So objects are cut
 down between the wire and the copy, and everything else goes through to the client underneath.
+
+Several controllers follow the pods, each with a watch of its own, and are told the same bytes one after the other. What
+was just read for one is not read again for the next: as what is kept is never changed, they may hold parts of the same.
 """
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import lru_cache
 
 from trainmaster.api.meta import Json, Object, Resource, metadata
-from trainmaster.kube.client import JSON, METADATA, METADATA_LIST, Client, Page, Query, WatchEvent
+from trainmaster.kube.client import JSON, METADATA, METADATA_LIST, Client, Page, Query, WatchEvent, decoded
 from trainmaster.kube.transport import Stream
 from trainmaster.runtime.store import older
 
-Keep = Callable[[Object], Object]
+Keep = Callable[[Object], Object]             # makes another object and leaves the one it is given as it is
+
+# Events that are remembered: those of one commit are told to one watcher after the other. And of what length, in bytes:
+# definitions are large, and have one reader.
+REMEMBERED = 32
+LONGEST_REMEMBERED = 16 * 1024
 
 
 class Reduced(Client):
@@ -90,6 +99,14 @@ class Reduced(Client):
     async def close(self) -> None:
         """The client underneath is its owner's to close."""
 
+    def _event(self, line: bytes) -> Object:
+        return super()._event(line) if self._bare or len(line) > LONGEST_REMEMBERED else _read(line)
+
     def _came_to(self, revision: str) -> None:
         if revision and not older(revision, self.revision):
             self.revision = revision
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read(line: bytes) -> Object:
+    return decoded(line, "a watch event")
