@@ -1,8 +1,8 @@
 """Kubernetes' own tests of nodes, networks and volumes, on pods that run: those that pass today must go on passing.
 
 conformance-of-node.txt names those that pass, conformance-of-node-missing.txt the others, each with its reason;
-conformance-of-node-slice.txt the short ones that always run. The images that they name are node_images.py. To try
-others, start a cluster with those images and give it to
+conformance-of-node-extra.txt further ones that pass; conformance-of-node-slice.txt the short ones that always run. The
+images that they name are node_images.py. To try others, start a cluster with those images and give it to
 
     python tests/kubernetes/conformance.py KUBECONFIG LIST --batches
 """
@@ -19,8 +19,8 @@ from trainmaster.testing import census
 
 pytestmark = pytest.mark.kubernetes
 
-PASSING, MISSING, CHOSEN = (
-    Path(__file__).with_name(f"conformance-of-node{name}.txt") for name in ("", "-missing", "-slice"))
+PASSING, EXTRA, MISSING, CHOSEN = (
+    Path(__file__).with_name(f"conformance-of-node{name}.txt") for name in ("", "-extra", "-missing", "-slice"))
 SLICE = frozenset(conformance.names_in(CHOSEN))
 JOBS, FEW = 2, 40     # most tests wait most of their time, so where there are many, more of them run at once
 LEFT_BY_TESTS = (Path("/tmp/job-e2e"),)     # volumes of theirs on the machine, which they do not remove
@@ -60,7 +60,7 @@ def name_in(item: pytest.Item) -> str:
 
 @pytest.mark.parametrize("name", [
     pytest.param(name, id=name, marks=() if name in SLICE else pytest.mark.full)
-    for name in conformance.names_in(PASSING)
+    for name in (*conformance.names_in(PASSING), *conformance.names_in(EXTRA))
 ])
 def test_a_conformance_test_of_the_node_passes(name: str, verdicts: dict[str, conformance.Verdict]) -> None:
     verdict = verdicts[name]
