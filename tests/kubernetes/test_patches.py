@@ -15,6 +15,7 @@ import orjson
 import pytest
 import yaml
 from tests.kubernetes import clusters
+from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
 from tests.unit.cluster.apiserver import patch_cases
 from tests.unit.cluster.apiserver.patch_cases import Case, Send, Step
@@ -108,6 +109,8 @@ def shared(thing: Object) -> list[Step]:
 async def test_objects_of_every_kind_are_owned_alike(
         thing: Object, control_plane: ControlPlane, embedded_server: clusters.Cluster) -> None:
     told = []
+    async with connected(embedded_server.kubeconfig) as client:
+        await clusters.without_token(client, "default", "builder")      # the account that a pod among them runs as
     for path in (control_plane.kubeconfig(), embedded_server.kubeconfig):
         carrier = transport(load(path))
         try:

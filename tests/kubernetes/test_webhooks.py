@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from tests.kubernetes import clusters
@@ -52,6 +53,7 @@ class Lagging(Settled):
 async def server() -> AsyncIterator[HookServer]:
     async with hook_server() as found:
         yield found
+    await _eventually(lambda: _is(not held(found.port)))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.when) for case in CASES])
@@ -130,7 +132,7 @@ async def test_a_real_server_asks_the_operators_webhook(control_plane: ControlPl
                 await client.delete(SERVICES, place.service, "default")
                 for definition in definitions():
                     await client.delete(DEFINITIONS, definition["metadata"]["name"])
-        await asyncio.sleep(0.1)      # the server keeps its connection until it hears that ours is closed
+        await _eventually(lambda: _is(not held(served.port)))
 
     assert "" == taken
     assert refused.startswith('admission webhook "validator.tfjob.training-operator.kubeflow.org" denied the request: '
@@ -152,6 +154,12 @@ async def _said(client: Client, thing: Object) -> str:
     except ApiError as problem:
         return str(problem) if "admission webhook" in str(problem) else ""
     return ""
+
+
+def held(port: int) -> list[str]:
+    """Connections to a port of ours that is closed by now: the other side keeps its end until it hears of that."""
+    lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    return [peer for _, local, peer, state, *_ in lines if local.endswith(f":{port:04X}") and state in {"01", "08"}]
 
 
 async def _is(value: bool) -> bool:
