@@ -228,6 +228,7 @@ def report(found: dict[str, list[Run]], pods: int, nodes: int) -> str:
         "objects, one real kube-apiserver and etcd for each run, which share the cores with the scheduler. Times are",
         f"from the scheduler's start to the last binding and to the last event, CPU is that of all. Medians of {times}",
         "runs in turns. Ours binds first and tells afterwards; the peer does both at once.",
+        f"Load average at the end: {os.getloadavg()[0]:.0f}.",
         "", "| | seconds | pods/s | part of the unthrottled peer's | all told | part | CPU | the servers' |",
         "|---|---|---|---|---|---|---|---|",
     ]
