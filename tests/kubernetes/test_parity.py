@@ -38,6 +38,8 @@ SLICE = ("seed-*", "*-success", "*-suspend-resume", "*-exit-code-*", "*-clean-*"
          "*-immutable")
 # What lasts as long as it lasted when it was recorded.
 TIMED = ("tf-ttl", "tf-deadline")
+# A server before 1.25 does not warn of fields that it does not know; the recordings are of a newer one.
+UNKNOWN_FIELDS = '.warnings: ["unknown field'
 POLICY = {
     "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"],
     "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts:kubeflow"]}, {"level": "None"}],
@@ -50,6 +52,7 @@ class Watched:
 
     place: parity.Place
     log: Path
+    old: bool
 
     def asked(self) -> list[Object]:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
@@ -77,7 +80,8 @@ def watched(
             sys.executable, "-m", "trainmaster.cli.main", "operator", f"--kubeconfig={account}", "--leader-elect",
             f"--webhook-server-port={door_port}",
         ]
-        yield Watched(parity.Place(plane.kubeconfig(), folder, operator, {}), folder / "audit.log")
+        yield Watched(parity.Place(plane.kubeconfig(), folder, operator, {}), folder / "audit.log",
+                      old=server != SERVERS[0])
 
 
 async def install(kubeconfig: Path, door_port: int) -> str:
@@ -193,4 +197,8 @@ def test_all_scenarios(watched: Watched) -> None:
     timed = parity.chosen(TIMED)
     wanted = [name for name in parity.scenarios() if name not in timed]
 
-    assert {} == parity.differing(wanted, watched.place, settle=1.0) | in_time(watched)
+    found = parity.differing(wanted, watched.place, settle=1.0) | in_time(watched)
+    for name, differences in found.items():
+        found[name] = [each for each in differences if not (watched.old and UNKNOWN_FIELDS in each)]
+
+    assert {} == {name: differences for name, differences in found.items() if differences}

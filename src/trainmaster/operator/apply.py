@@ -85,6 +85,10 @@ class Hands:
             return Undone(first.code, first.reason, str(first), first.status)
         return first
 
+    def rounds(self, actions: Sequence[Action]) -> int:
+        """How many requests follow one another when the actions are done."""
+        return sum(-(-len(list(run)) // self._at_once) for _, run in groupby(actions, key=type))
+
     async def _all(self, actions: Sequence[Action], job: Object, resource: Resource) -> list[KubeError]:
         gate = asyncio.Semaphore(self._at_once)
 

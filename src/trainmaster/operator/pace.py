@@ -19,6 +19,7 @@ NOW = timedelta()
 SHORTEST = timedelta(milliseconds=20)   # shorter than anybody notices
 LONGEST = timedelta(milliseconds=300)
 ANSWERS = 5                             # a moment is as long as so many answers take
+FEW = 20                                # jobs that change at the same time without waiting for each other
 LONGEST_TURN = timedelta(seconds=15)    # that a slight change waits for those of other jobs
 WEIGHT = 0.2                            # of the newest answer in the average
 REMEMBERED = 10_000                     # jobs whose last write is known; of others it may be written again
@@ -52,8 +53,8 @@ class Pace:
         return max(wait, _left(self._slight, uid, clock, self._turn(uid))) if slight else wait
 
     def _turn(self, uid: str) -> timedelta:
-        """How long all others who have a slight change now take to write it, one after the other."""
-        others = len(self._slight) - (uid in self._slight)
+        """How long the others who have a slight change now, but for a few, take to write it one after the other."""
+        others = max(0, len(self._slight) - (uid in self._slight) - FEW)
         return min(LONGEST_TURN, timedelta(seconds=others * self._seconds))
 
     def settled(self, uid: str) -> None:

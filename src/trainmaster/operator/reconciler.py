@@ -83,7 +83,10 @@ class Reconciler:
         """Do a plan; the job as it is then, why to try again, if there is a reason, and when to look again."""
         if todo.record is not None and todo.record != stored:
             thing, stored = await self._write(thing, stored, todo.record)
+        began = self._clock.monotonic()
         failure = await self._hands.apply(todo.actions, thing, self._resource)
+        if rounds := self._hands.rounds(todo.actions):
+            self._pace.answered((self._clock.monotonic() - began) / rounds)
         if todo.status != stored:
             if failure is None and (wait := self._wait(thing, stored, todo.status)):
                 # More news is on its way: the status is told with it, and so are the events.

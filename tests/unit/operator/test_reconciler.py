@@ -8,6 +8,8 @@ from tests.unit.operator.stage import NAMESPACE, Stage, resource_of, stage
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, name_of, timestamp
+from trainmaster.kube.transport import Request
+from trainmaster.testing.faults import Delay, Fault
 
 
 async def told(it: Stage, reason: str) -> list[tuple[str, int]]:
@@ -196,3 +198,21 @@ async def test_a_pod_that_the_server_will_never_take_ends_the_job_with_the_serve
         before = len(it.lives[-1].writes)
         await it.clock.advance(minutes=30)
         assert before == len(it.lives[-1].writes)
+
+
+async def test_a_server_that_is_slow_to_make_pods_is_not_told_at_once_that_they_are_made() -> None:
+    """They soon run, which is told with it."""
+    def slow(request: Request, _number: int) -> Fault | None:
+        return Delay(0.1) if request.method == "POST" else None
+
+    async with stage() as it:
+        it.begin(plan=slow)
+        await it.apply(tfjob())
+        await it.clock.advance(0.25)
+        assert 2 == len(await it.pods())
+        await it.run()
+        await it.clock.advance(1)
+
+        status = [write for write in it.writes if write.path.endswith("/status")]
+        assert 1 == len(status)
+        assert "Running" == await last(it)
