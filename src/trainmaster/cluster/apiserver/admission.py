@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import orjson
 
+from trainmaster.api.claims import claims_of
 from trainmaster.api.core import DEFINITIONS, NAMESPACES, PODS, SERVICES
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import (
@@ -133,7 +134,7 @@ class Admission:
         if kind.resource != PODS:
             return []
         namespace, found = thing["metadata"]["namespace"], []
-        for name in storage.claims_of(thing):
+        for name in claims_of(thing):
             record = self._store.latest(f"{CLAIMS}{namespace}/{name}")
             if record is not None and b'"deletionTimestamp"' in record.value and not self._in_use(namespace, name):
                 found.append(name)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from trainmaster.api import quantity
+from trainmaster.api.claims import claims_of
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import causes, checks, labels, names, other_columns
 from trainmaster.cluster.apiserver.causes import Cause
@@ -67,17 +68,6 @@ def uses(pod: Object, claim: str) -> bool:
     """Whether a pod on a node has the claim. One that has no node yet will not be started with a claim that goes."""
     spec = pod.get("spec") or {}
     return bool(spec.get("nodeName")) and claim in claims_of(pod)
-
-
-def claims_of(pod: Object) -> list[str]:
-    """The claims that a pod names, also those that are made for it alone."""
-    found = []
-    for volume in (pod.get("spec") or {}).get("volumes") or ():
-        if volume.get("persistentVolumeClaim"):
-            found.append(str(volume["persistentVolumeClaim"].get("claimName", "")))
-        elif volume.get("ephemeral"):
-            found.append(f"{pod['metadata']['name']}-{volume.get('name')}")
-    return found
 
 
 def class_for(claim: Object, classes: Iterable[Object]) -> str:

@@ -22,6 +22,7 @@ from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.controllers.inventory import Inventory
 from trainmaster.cluster.controllers.kinds import Kinds
+from trainmaster.cluster.controllers.storage import ephemeral
 from trainmaster.cluster.controllers.storage import main as storage
 from trainmaster.cluster.controllers.storage.main import Directories
 from trainmaster.cluster.controllers.workloads import main as workloads
@@ -73,4 +74,5 @@ async def _over_everything(
         group.create_task(workloads.run(client_of("workloads"), clock, inventory))
         if directories is not None:
             group.create_task(storage.run(client_of("persistent-volume-binder"), clock, inventory, directories))
+            group.create_task(ephemeral.run(client_of("ephemeral-volume-controller"), clock, inventory))
         group.create_task(inventory.run())

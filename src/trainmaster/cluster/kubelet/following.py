@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from trainmaster.api.claims import claims_of
 from trainmaster.api.core import CLAIMS, CONFIG_MAPS, SECRETS
 from trainmaster.api.meta import Object, Resource, namespace_of, revision_of
 from trainmaster.cluster.kubelet import environment, volumefiles
@@ -86,8 +87,6 @@ def references(pod: Object) -> Iterable[Reference]:
         more_maps, more_secrets = environment.references(container)
         maps, secrets = maps | more_maps, secrets | more_secrets
     namespace = namespace_of(pod)
-    claims = {str(claim["claimName"]) for volume in volumefiles.volumes_of(pod)
-              if (claim := volume.get("persistentVolumeClaim")) and claim.get("claimName")}
-    for resource, names in ((CONFIG_MAPS, maps), (SECRETS, secrets), (CLAIMS, claims)):
+    for resource, names in ((CONFIG_MAPS, maps), (SECRETS, secrets), (CLAIMS, set(claims_of(pod)))):
         for name in names:
             yield resource, namespace, name

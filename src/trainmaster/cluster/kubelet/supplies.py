@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from trainmaster.api.claims import claim_of, foreign
 from trainmaster.api.core import CLAIMS, CONFIG_MAPS, PERSISTENT_VOLUMES, SECRETS, SERVICE_ACCOUNTS
 from trainmaster.api.meta import Object, Resource, metadata, namespace_of, revision_of
 from trainmaster.cluster.kubelet import volumefiles, volumes
@@ -110,9 +111,11 @@ class Supplies:
     async def _claims(self, pod: Object) -> dict[str, Claimed]:
         found = {}
         for volume in volumefiles.volumes_of(pod):
-            if name := str((volume.get("persistentVolumeClaim") or {}).get("claimName") or ""):
+            if name := claim_of(pod, volume):
                 with suppress(NotFound):
-                    found[name] = await self._claimed(await self.client.get(CLAIMS, name, namespace_of(pod)))
+                    claim = await self.client.get(CLAIMS, name, namespace_of(pod))
+                    why = foreign(pod, claim) if "ephemeral" in volume else ""
+                    found[name] = Claimed(trouble=why) if why else await self._claimed(claim)
         return found
 
     async def _claimed(self, claim: Object) -> Claimed:

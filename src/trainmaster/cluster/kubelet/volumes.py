@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from trainmaster.api import quantity
+from trainmaster.api.claims import claim_of
 from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet.environment import ConfigError, Sources, expand
 from trainmaster.cluster.kubelet.ownership import WRITE, Owner, give, like, owner_of
@@ -51,14 +52,14 @@ def prepare(pod: Object, directory: Path, sources: Sources) -> Volumes:
         elif is_filled(volume):
             write(place, files_of(pod, volume, sources), owner)
             read_only.add(name)
-        elif claimed := volume.get("persistentVolumeClaim"):
-            places[name] = _claimed(pod, str(claimed.get("claimName")), sources, owner)
-            read_only |= {name} if claimed.get("readOnly") else set()
+        elif claim := claim_of(pod, volume):
+            places[name] = _claimed(pod, claim, sources, owner)
+            read_only |= {name} if (volume.get("persistentVolumeClaim") or {}).get("readOnly") else set()
         else:
             kinds = ", ".join(sorted(key for key in volume if key != "name")) or "nothing"
             raise VolumeError(
                 f'volume "{name}" is of a kind that this node cannot mount ({kinds}); it has emptyDir, hostPath, '
-                "configMap, secret, downwardAPI, projected and persistentVolumeClaim"
+                "configMap, secret, downwardAPI, projected, persistentVolumeClaim and ephemeral"
             )
     return Volumes(places, tuple(memory), frozenset(read_only))
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import orjson
 
+from trainmaster.api.claims import claims_of
 from trainmaster.api.meta import Object, labels_of, namespace_of
 from trainmaster.cluster.scheduler.selecting import EVERYTHING, NodeTerm, Selector, label_selector, node_term
 
@@ -95,8 +96,7 @@ def narrowed(demands: Demands, nodes: Selector) -> Demands:
 def demands_of(pod: Object) -> Demands:
     """The demands of a pod; pods that demand the same get the same object."""
     spec = pod["spec"]
-    claims = [volume["persistentVolumeClaim"]["claimName"] for volume in spec.get("volumes") or ()
-              if (volume.get("persistentVolumeClaim") or {}).get("claimName")]
+    claims = claims_of(pod)
     affinity, spreads = spec.get("affinity") or None, spec.get("topologySpreadConstraints") or None
     # Labels and namespace count only where a term may be about the pod itself.
     self_named = [namespace_of(pod), labels_of(pod)] if affinity or spreads or claims else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from trainmaster.api.claims import claims_of
 from trainmaster.api.core import CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from trainmaster.api.meta import Key, Object, being_deleted, key_of, metadata, name_of, namespace_of, timestamp, uid_of
 from trainmaster.cluster.controllers.graph import Item
@@ -107,7 +108,7 @@ class Storage:
     def _pod_changed(self, before: Object | None, after: Object | None) -> None:
         if after is None or (before is not None and _node_of(before) == _node_of(after)):
             return
-        for name in _names(after):
+        for name in claims_of(after):
             self.controller.queue.add(Key(namespace_of(after), name))
 
     async def reconcile(self, key: Key) -> datetime | None:
@@ -254,13 +255,8 @@ def _node_of(pod: Object) -> str:
     return str(pod["spec"].get("nodeName") or "")
 
 
-def _names(pod: Object) -> list[str]:
-    return [str(claim["claimName"]) for volume in pod["spec"].get("volumes") or ()
-            if (claim := volume.get("persistentVolumeClaim")) and claim.get("claimName")]
-
-
 def _claims_of(pod: Object) -> list[str]:
-    return [f"{namespace_of(pod)}/{name}" for name in _names(pod)]
+    return [f"{namespace_of(pod)}/{name}" for name in claims_of(pod)]
 
 
 def local_path() -> Object:
