@@ -76,6 +76,22 @@ async def test_a_name_nobody_explains_runs_with_the_programs_of_the_machine_and_
     assert "gcr.io/mine/trainer:7" in image.warning
 
 
+@pytest.mark.parametrize("image", [
+    "kubeflow/tf-dist-mnist-test:1.0", "gcr.io/kubeflow-ci/tf-dist-mnist-test:1.0",
+    "volcanosh/dist-mnist-tf-example:0.0.1",
+    "kubeflow/tf-mnist-with-summaries:latest", "kubeflow/pytorch-mnist", "kubeflowkatib/pytorch-mnist:v1beta1-45c5727",
+    "kubeflow/pytorch-dist-mnist:latest", "kubeflow/pytorch-dist-sendrecv-test:1.0",
+    "kubeflow/pytorch-elastic-example-echo:1.0.0", "kubeflow/xgboost-dist-iris:latest",
+    "kubeflow/lightgbm-dist-py-test:1.0", "kubeflow/jaxjob-simple:latest", "docker.io/kubeflow/jaxjob-simple",
+    "tensorflow/tensorflow:2.11.0", "tensorflow/tensorflow:latest-gpu", "horovod/horovod:0.28.1",
+    "horovod/horovod:0.20.0-tf2.3.0-torch1.6.0-mxnet1.5.0-py3.7-cpu", "mpioperator/mpi-pi:openmpi",
+    "mpioperator/mpi-pi:mpich", "mpioperator/mpi-pi:intel", "tensorboard", "busybox:1.36", "alpine:3.20", "nginx:1.25",
+    "python:3.9-slim",
+])
+def test_the_images_of_documents_and_examples_are_known(image: str) -> None:
+    assert catalog.known([catalog.shipped()]).entry(image) is not None
+
+
 @pytest.mark.parametrize(
     ("image", "expected"),
     [

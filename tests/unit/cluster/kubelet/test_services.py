@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +49,22 @@ def endpoint_slice(name: str, address: str) -> Object:
     }
 
 
+def listened_on() -> set[tuple[str, int]]:
+    """Where the agent listens in the machine's own network. (Its sockets in the cluster's are not in these tables.)"""
+    ours = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            ours.add(entry.readlink().name.removeprefix("socket:[").removesuffix("]"))
+    found = set()
+    for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == state and fields[9] in ours:
+                address, _, port = fields[1].partition(":")
+                found.add((address, int(port, 16)))
+    return found
+
+
 async def knocked(port: int) -> bytes:
     """Ask on the machine's loopback, until somebody answers: the door opens a moment after the object is there."""
     async with asyncio.timeout(30):
@@ -82,6 +99,9 @@ async def test_a_service_by_its_address_its_name_and_its_node_port(node: Node) -
     await node.client.create(ENDPOINT_SLICES, endpoint_slice("web", address))
     assert b"cba" == await knocked(30099), "on this machine, by the node port"
     assert b"cba" == await knocked(free), "and by the host port"
+    heard = listened_on()
+    assert {30099, free} <= {port for _, port in heard}
+    assert {"0100007F"} == {address for address, _ in heard}, "on 127.0.0.1: nobody else can knock"
     await node.client.create(PODS, built("asker", node="here", command=(SYSTEM_PYTHON, "-c", ASK)))
 
     await node.phase("asker", "Succeeded", "Failed")
