@@ -16,7 +16,7 @@ from typing import Protocol
 from aiohttp import web
 
 from trainmaster.api.meta import moment
-from trainmaster.cluster.kubelet import logs, records
+from trainmaster.cluster.kubelet import logs, reap, records
 from trainmaster.cluster.kubelet.filewatch import FileWatch
 from trainmaster.cluster.kubelet.finding import Refused, attempt_of, container_of, pod_of
 from trainmaster.cluster.kubelet.life import Life
@@ -133,9 +133,9 @@ def wanted_of(query: dict[str, str], now: datetime) -> logs.Wanted:
     since = 0
     try:
         if query.get("sinceTime"):
-            since = _nanoseconds(moment(query["sinceTime"]))
+            since = reap.nanoseconds(moment(query["sinceTime"]))
         elif query.get("sinceSeconds"):
-            since = _nanoseconds(now - timedelta(seconds=int(query["sinceSeconds"])))
+            since = reap.nanoseconds(now - timedelta(seconds=int(query["sinceSeconds"])))
         tail = int(query["tailLines"]) if query.get("tailLines") else None
         limit = int(query["limitBytes"]) if query.get("limitBytes") else None
     except (ValueError, OverflowError) as error:
@@ -178,7 +178,3 @@ async def _either(*events: asyncio.Event) -> None:
                 task.cancel()
     for event in events:
         event.clear()
-
-
-def _nanoseconds(when: datetime) -> int:
-    return int(when.timestamp() * 1_000_000) * 1000
