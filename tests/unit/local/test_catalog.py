@@ -86,7 +86,7 @@ def test_requirements_that_cannot_be_read(words: list[str], said: str, tmp_path:
     ("wish", "said"),
     [
         pytest.param(Wish("<训练镜像>"), "is not an image name", id="what is no name"),
-        pytest.param(Wish("x", python="torch"), "not one of boosting, jax, mxnet, paddle, pytorch, tensorflow",
+        pytest.param(Wish("x", python="torch"), "not one of boosting, jax, mpi, mxnet, paddle, pytorch, tensorflow",
                      id="packages that do not come with the catalog"),
         pytest.param(Wish("x", rootfs=Path("/no/such")), "there is no /no/such", id="a root that is not there"),
         pytest.param(Wish("x", rootfs=Path("/proc/self/fd")), "is not a root file system",
