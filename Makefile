@@ -49,6 +49,7 @@ bench: $(VENV)/.dev ## benchmarks: a peer beside us, ratios out
 	$(BIN)/python benchmarks/operator/compare.py
 	$(BIN)/python benchmarks/operator/standing.py
 	$(BIN)/python benchmarks/scheduler/decide.py
+	$(BIN)/python benchmarks/scheduler/compare.py
 	$(BIN)/python benchmarks/launch/compare.py
 	$(BIN)/python benchmarks/node/compare.py
 
