@@ -1,6 +1,7 @@
 """A job says how far it is, in Kubeflow Trainer's words, from inside of its pod; another is read."""
 
 import json
+from typing import Any
 
 import pytest
 from tests.e2e.person import Person
@@ -29,8 +30,8 @@ def test_reports_and_lines_become_progress(person: Person) -> None:
     assert (0, 0) == (reported.returncode, printed.returncode), reported.stderr + printed.stderr
 
     assert "[worker-0] answered 200" in reported.stdout
-    assert (75.0, "report", ["eval_loss"]) == progress(person, "reports")
-    assert (100.0, "log", ["loss"]) == progress(person, "prints")
+    assert (75.0, "report", ["eval_loss"]) == progress(person, "reports", (75.0, "report"))
+    assert (100.0, "log", ["loss"]) == progress(person, "prints", (100.0, "log"))
     assert "75 %" in person.trainmaster("describe", "reports").stdout
 
 
@@ -84,16 +85,18 @@ def test_the_real_packages_are_understood(trainer: Person, name: str, script: st
     done = trainer.trainmaster("run", str(folder / f"{name}.py"), *needs, timeout=900)
 
     assert 0 == done.returncode, done.stderr
-    percent, source, metrics = progress(trainer, name)
+    percent, source, metrics = progress(trainer, name, expected)
     assert expected == (percent, source)
     assert metric in metrics
 
 
-def progress(person: Person, job: str) -> tuple[float | None, str, list[str]]:
-    """What the job carries; the node looks every two seconds."""
+def progress(person: Person, job: str, expected: tuple[float | None, str]) -> tuple[float | None, str, list[str]]:
+    """What the job carries as soon as it is what is expected, since the node looks every two seconds; else the last."""
+    found: dict[str, Any] = {}
     for _ in range(100):
         about = json.loads(person.trainmaster("describe", job, "-o", "json").stdout)["metadata"]
-        if said := about.get("annotations", {}).get("trainmaster.dev/progress"):
-            found = json.loads(said)
-            return found.get("percent"), found["source"], sorted(found["metrics"])
-    raise AssertionError(f"{job} never said how far it is")
+        found = json.loads(about.get("annotations", {}).get("trainmaster.dev/progress") or "{}")
+        if expected == (found.get("percent"), found.get("source")):
+            break
+    assert found, f"{job} never said how far it is"
+    return found.get("percent"), found["source"], sorted(found["metrics"])
