@@ -19,6 +19,7 @@ from tests.kubernetes.conftest import Binaries
 from tests.spec import parity
 
 from trainmaster.api.core import DEFINITIONS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS, SERVICES, VALIDATING_WEBHOOKS
+from trainmaster.api.groups import GROUPS
 from trainmaster.api.groups import definitions as group_definitions
 from trainmaster.api.meta import Object, Resource, name_of
 from trainmaster.api.schema import definitions
@@ -161,7 +162,7 @@ def test_no_right_is_missing(watched: Watched) -> None:
 @pytest.mark.usefixtures("differing")
 def test_no_right_is_left_over(watched: Watched) -> None:
     """Of the kinds of job, and of pod groups, what is asked of one stands for all."""
-    alike = {(one.group, one.plural): what for what, all_ in (("jobs", rights.JOBS), ("groups", rights.GROUPS))
+    alike = {(one.group, one.plural): what for what, all_ in (("jobs", rights.JOBS), ("groups", GROUPS))
              for one in all_}
 
     def place(group: str, plural: str) -> str:

@@ -5,6 +5,8 @@ from trainmaster.api.meta import Resource
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")
+# API groups of what makes pods: for as long as their owner is there, a node keeps what its pods wrote.
+OWNER_GROUPS = ("apps", "batch", "kubeflow.org", "batch.volcano.sh", "batch.tensorstack.dev", "tensorstack.dev")
 SERVICES = Resource("", "v1", "services", "Service")
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
 EVENTS = Resource("", "v1", "events", "Event")

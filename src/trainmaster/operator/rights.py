@@ -24,7 +24,7 @@ from trainmaster.api.core import (
     SERVICES,
     VALIDATING_WEBHOOKS,
 )
-from trainmaster.api.groups import COSCHEDULING_GROUPS, KUBE_BATCH_GROUPS, T9K_GROUPS, VOLCANO_GROUPS
+from trainmaster.api.groups import GROUPS
 from trainmaster.api.meta import Object, Resource
 from trainmaster.frameworks.registry import FRAMEWORKS
 from trainmaster.operator import door
@@ -33,7 +33,6 @@ ACCOUNT: Final = "training-operator"      # as kubeflow's, so that what others b
 NAMESPACE: Final = "kubeflow"
 LABELS: Final = {"app": "training-operator"}
 JOBS: Final = tuple(framework.kind.resource for framework in FRAMEWORKS)
-GROUPS: Final = (VOLCANO_GROUPS, KUBE_BATCH_GROUPS, COSCHEDULING_GROUPS, T9K_GROUPS)
 ALWAYS, COLLISION, SELDOM, ADMISSION = "always", "when names collide", "seldom", "asked by the API server"
 
 

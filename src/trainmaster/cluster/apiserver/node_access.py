@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from trainmaster.api import core
-from trainmaster.api.core import LEASES, NODES, SERVICE_ACCOUNTS
+from trainmaster.api.core import LEASES, NODES, OWNER_GROUPS, SERVICE_ACCOUNTS
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import failures, rbac
 from trainmaster.cluster.apiserver.auth import Identity
@@ -27,8 +27,6 @@ from trainmaster.cluster.store import Closed, Lagged, Store, Subscription
 USER_PREFIX = "system:node:"
 GROUP = "system:nodes"
 PODS = "/core/pods/"
-# What makes pods: for as long as it is there, the node keeps what the pods wrote.
-OWNERS = ("apps", "batch", "kubeflow.org", "batch.volcano.sh", "batch.tensorstack.dev", "tensorstack.dev")
 # What the node agent does, and no more.
 RULES = (
     Rule(("create", "get", "update"), ("",), ("nodes",)),
@@ -42,7 +40,7 @@ RULES = (
     Rule(("create",), ("",), ("serviceaccounts/token",)),
     Rule(("create", "patch"), ("",), ("events",)),
     Rule(("create", "patch"), ("coordination.k8s.io",), ("leases",)),
-    Rule(("list", "watch"), OWNERS, ("*",)),
+    Rule(("list", "watch"), OWNER_GROUPS, ("*",)),
 )
 _OF_PODS = frozenset({"configmaps", "secrets", "persistentvolumeclaims", "serviceaccounts"})
 

@@ -2,7 +2,7 @@
 
 Who cleans up after a failed job removes the replicas that still run, and with them what they printed: the evidence. So
 the logs of pods that belonged to something stay, under a record that says whose they were, until there are too many of
-them or they are too old. The API does not show them as pods; they are asked for at the node (`formerlogs`).
+them or they are too old. The API does not show them as pods; they are asked for at the node (`formerpods`).
 """
 
 import os
@@ -31,10 +31,8 @@ class Former:
         if controller_of(pod) is None or not lives:
             remove(place)
             return
-        about = {name: value for name, value in metadata(pod).items()
-                 if name in ("namespace", "name", "uid", "labels", "ownerReferences")}
         now = self._clock.now().timestamp()
-        records.write(str(place), records.FORMER, {"metadata": about, "containers": lives, "gone": now})
+        records.write(str(place), records.FORMER, {"metadata": whose(pod), "containers": lives, "gone": now})
         self._all()[place] = (now, _size(place))
         self._bound(now)
 
@@ -62,6 +60,12 @@ class Former:
             remove(place)
             del kept[place]
             total -= size
+
+
+def whose(pod: Object) -> Object:
+    """The metadata that tell later whose the things were that a pod left."""
+    return {name: value for name, value in metadata(pod).items()
+            if name in ("namespace", "name", "uid", "labels", "ownerReferences")}
 
 
 def _number(folder: Path) -> int:

@@ -5,8 +5,8 @@ pods when their job ends, a restart replaces them. So what a pod with a controll
 whose it was and where its containers saw it, until that controller is gone: a watch of its kind tells. Of pods of one
 name the last one's are kept. What the API had put into volumes, such as secrets, goes with the pod.
 
-A node may watch the kinds that make pods (`GROUPS`, see the API server's `node_access`). What belongs to another kind
-goes with its pod: nobody would say when it may.
+A node may watch the kinds that make pods (`OWNER_GROUPS`, see the API server's `node_access`). What belongs to another
+kind goes with its pod: nobody would say when it may.
 """
 
 import asyncio
@@ -14,10 +14,12 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from trainmaster.api.meta import Object, controller_of, metadata, name_of, namespace_of, uid_of
+from trainmaster.api.core import OWNER_GROUPS
+from trainmaster.api.meta import Object, controller_of, name_of, namespace_of, uid_of
 from trainmaster.cluster.kubelet import plans, records
 from trainmaster.cluster.kubelet.containers import all_containers
 from trainmaster.cluster.kubelet.finding import Refused, attempt_of
+from trainmaster.cluster.kubelet.former import whose
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.kube import discovery
@@ -27,7 +29,6 @@ from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
 
-GROUPS = ("apps", "batch", "kubeflow.org", "batch.volcano.sh", "batch.tensorstack.dev", "tensorstack.dev")
 MOST_OF_ONE = 1000           # pods of one owner: a set that makes ever new names must not fill the disk
 AGAIN = 60.0
 
@@ -58,12 +59,10 @@ class Keeping:
         place, owner = life.places.volumes, controller_of(life.pod)
         wrote = {name: _wrote(life, name) for name in (container["name"] for container in all_containers(life.pod))}
         wrote = {name: seen for name, seen in wrote.items() if seen}
-        if owner is None or not wrote or str(owner.get("apiVersion", "")).rpartition("/")[0] not in GROUPS:
+        if owner is None or not wrote or str(owner.get("apiVersion", "")).rpartition("/")[0] not in OWNER_GROUPS:
             await asyncio.to_thread(remove, place)
             return
-        about = {name: value for name, value in metadata(life.pod).items()
-                 if name in ("namespace", "name", "uid", "labels", "ownerReferences")}
-        record = {"metadata": about, "containers": wrote, "gone": self._clock.now().timestamp()}
+        record = {"metadata": whose(life.pod), "containers": wrote, "gone": self._clock.now().timestamp()}
         await asyncio.to_thread(_close, place, record)
         before = [known for known, other in self._kept.items() if _same(other, record)]
         of_owner = [known for known, other in self._kept.items() if _owner(other) == owner["uid"]]

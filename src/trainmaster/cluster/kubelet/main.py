@@ -18,7 +18,7 @@ from trainmaster.cluster.kubelet.environment import shares_network
 from trainmaster.cluster.kubelet.events import Events
 from trainmaster.cluster.kubelet.following import Following
 from trainmaster.cluster.kubelet.former import Former
-from trainmaster.cluster.kubelet.formerlogs import FormerPods
+from trainmaster.cluster.kubelet.formerpods import FormerPods
 from trainmaster.cluster.kubelet.hooks import Hooks
 from trainmaster.cluster.kubelet.images import Images
 from trainmaster.cluster.kubelet.keeping import Keeping

@@ -31,7 +31,7 @@ SANDBOX = "sandbox.json"
 SHIM = "shim.json"
 EXIT = "exit.json"
 VERDICT = "verdict.json"
-FORMER = "former.json"      # beside the logs of a pod that is gone: whose they were
+FORMER = "former.json"      # beside what a pod that is gone left: whose it was
 
 
 class Failed(Exception):
