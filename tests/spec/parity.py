@@ -3,7 +3,7 @@
 Scenarios, recordings and the programs that play and compare them are kept beside the checkout, not in it. They see the
 operator as a user does, through an API server, and cannot be told what happens inside: a step is over when nothing was
 written for a while, so this is the one place where tests wait in real time. On a busy machine a step may be cut short;
-what differs is therefore played once more, with more patience, before it counts.
+what differs is therefore played again, with more patience each time, before it counts.
 """
 
 import importlib.util
@@ -29,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 KIT = ROOT.parent / "shared" / "parity"
 ALLOWED = Path(__file__).parent / "parity-allowed.yaml"
 TIMEOUT = 1200.0
+# How long a step may be quiet before it is over, as a multiple of what was asked, each time that something is played.
+PATIENCE = (1, 3, 6)
 # What a profile of the scenarios asks of the operator.
 FLAGS = {
     "training": (),
@@ -68,11 +70,14 @@ def allowed() -> list[Object]:
     return found
 
 
-def differing(names: Sequence[str], place: Place, *, settle: float) -> dict[str, list[str]]:
-    """What is not as it was recorded, by scenario; empty if all is well."""
-    wrong = judged(played(names, place, settle=settle))
-    if wrong:
-        wrong = judged(played(list(wrong), place, settle=3 * settle))
+def differing(
+    names: Sequence[str], place: Place, *, settle: float, also: Sequence[Object] = ()
+) -> dict[str, list[str]]:
+    """What is not as it was recorded, by scenario, but for what is allowed and `also`; empty if all is well."""
+    left, wrong = list(names), {}
+    for patience in PATIENCE:
+        wrong = judged(played(left, place, settle=patience * settle), [*allowed(), *also]) if left else {}
+        left = list(wrong)
     return wrong
 
 

@@ -1,6 +1,7 @@
 """The [KEEP] and [BETTER] rules of the specification that concern every kind, one row each, for every kind.
 
-Rules of a single place have their row there: a last test sees to it that each is named somewhere.
+Rules of a single place have their row there: the last tests see to it that each with a number is named somewhere, and
+that each sentence which is marked without having one is listed with the tests that check it.
 """
 
 import re
@@ -8,9 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
+from tests.spec import parity
+from tests.spec.test_upstream_tests import exists
 from tests.unit.engine.stories import job_of
 from tests.unit.engine.world import World
 
+from trainmaster.api.meta import Object
 from trainmaster.api.policy import POD_ENDS_WITH
 from trainmaster.engine.memory import recall, restarts
 
@@ -258,7 +263,76 @@ def last_words_survive(kind: str) -> None:
     assert ["CUDA out of memory"] == [found.last_words for found in recall(world.status).ended]
 
 
+def ours_comes_after_the_users(kind: str) -> None:
+    thing = job_of(kind, roles=dict.fromkeys(CASTS[kind], (2 if CASTS[kind] == ("Worker",) else 1, "Never")))
+    for spec in roles_of(thing).values():
+        pod = spec["template"]["spec"]
+        pod["containers"].append({"name": "side", "image": "example/side:1"})
+        pod["initContainers"] = [{"name": "prepare", "image": "example/prepare:1"}]
+    world = World(thing)
+    world.settle()
+    told = {name: env_of(pod) for name, pod in world.pods.items()}
+    for name, env in told.items():
+        assert bool(env["side"]) == (kind != "TFJob"), "sidecars are told too, except in a TFJob"
+        assert not env["prepare"], "init containers are told nothing"
+        assert env["main"], name
+    first = next(iter(next(iter(told.values()))["main"]))
+    for spec in roles_of(thing).values():
+        spec["template"]["spec"]["containers"][0]["env"] = [{"name": first, "value": "the user's"}]
+    world = World(thing)
+    world.settle()
+    for name, pod in world.pods.items():
+        values = [each.get("value") for each in pod["spec"]["containers"][0]["env"] if each["name"] == first]
+        assert ["the user's", told[name]["main"][first].get("value")] == values, "the later one wins in a container"
+
+
+def roles_of(thing: Object) -> dict[str, Object]:
+    found: dict[str, Object] = next(value for key, value in thing["spec"].items() if key.endswith("ReplicaSpecs"))
+    return found
+
+
+def env_of(pod: Object) -> dict[str, dict[str, Object]]:
+    """The variables by container, by name; the container that trains is `main`."""
+    main = pod["spec"]["containers"][0]["name"]
+    made = [*pod["spec"]["containers"], *pod["spec"]["initContainers"]]
+    return {("main" if each["name"] == main else each["name"]): {one["name"]: one for one in each.get("env") or ()}
+            for each in made}
+
+
+def the_order_of_the_map_means_nothing(kind: str) -> None:
+    forwards = {role: (2 if role == "Worker" else 1, "ExitCode") for role in CASTS[kind]}
+    lives = []
+    for roles in (forwards, dict(reversed(forwards.items()))):
+        world = World(job_of(kind, roles=roles))
+        world.settle()
+        world.run()
+        world.settle()
+        world.fail("*", code=137)
+        world.settle()
+        lives.append((world.writes, world.status, world.events))
+    assert lives[0] == lives[1]
+    made = [write for write in lives[0][0] if write.startswith("create")]
+    assert CASTS[kind][0].lower() in made[0], "the role that decides comes first"
+
+
+def an_end_without_a_code_is_not_the_programs(kind: str) -> None:
+    unprepared = {"phase": "Failed", "initContainerStatuses": [
+        {"name": "prepare", "restartCount": 0, "state": {"terminated": {"exitCode": 1}}}]}
+    lost = {"phase": "Failed", "reason": "NodeLost"}
+    for ended in (unprepared, lost, {"phase": "Failed", "reason": "Evicted"}):
+        world = running(kind, "ExitCode")
+        before = world.pods[WORKER]["metadata"]["uid"]
+        world.pods[WORKER]["status"] = ended
+        world.settle()
+        assert before != world.pods[WORKER]["metadata"]["uid"], ended
+        assert not world.status.finished
+
+
 RULES: dict[str, Rule] = {
+    "§4.1, B-39: what we tell comes after what the user set, in every container but one": ours_comes_after_the_users,
+    "§5.2: the order in which roles are written means nothing, and the one that decides is first":
+        the_order_of_the_map_means_nothing,
+    "§5.3, B-45: who ends without a code is started again under ExitCode": an_end_without_a_code_is_not_the_programs,
     "B-02: a deadline fires without news": deadline_without_news,
     "B-03, B-04: restarts by exit code are counted against the limit": restarts_are_counted,
     "B-06: a limit cleans up as the policy says": limits_respect_clean_up,
@@ -322,7 +396,10 @@ def test_whose_logs_people_are_shown(kind: str, roles: dict[str, int], leading: 
 
 # A request of users that is no rule: ports of their own for pods on the network of their host.
 NO_RULE = {"B-63"}
-NUMBERS = {f"B-{number:02}" for number in range(1, 68)}
+NUMBERS = {f"B-{number:02}" for number in range(1, 68)} | {f"V{number}" for number in range(1, 17)}
+SPECIFICATION = parity.KIT.parent / "spec" / "training-jobs.md"
+MARKED = yaml.safe_load((Path(__file__).parent / "marked-sentences.yaml").read_text())
+present = pytest.mark.skipif(not SPECIFICATION.exists(), reason=f"the specification is not in {SPECIFICATION}")
 
 
 def test_every_rule_is_named_by_a_test() -> None:
@@ -330,5 +407,36 @@ def test_every_rule_is_named_by_a_test() -> None:
     paths = [path for suffix in ("py", "yaml") for path in Path(__file__).parents[1].rglob(f"*.{suffix}")]
     texts = "\n".join(path.read_text() for path in paths)
     named = {f"B-{one or other}" for one, other in re.findall(r"B-(\d\d)|test_b(\d\d)_", texts)}
+    named |= {f"V{one or other}" for one, other in re.findall(r"\bV(\d+)\b|test_v(\d+)_", texts)}
 
     assert set() == NUMBERS - named - NO_RULE
+
+
+@present
+def test_these_are_all_the_rules_with_a_number() -> None:
+    numbered = re.findall(r"^\| (B-\d\d|V\d+) \|", SPECIFICATION.read_text(), re.MULTILINE)
+
+    assert sorted(NUMBERS) == sorted(numbered)
+
+
+@pytest.mark.parametrize(("section", "sentence"), [
+    pytest.param(section, sentence, id=f"§{section}: {sentence['says']}")
+    for section, sentences in MARKED.items() for sentence in sentences
+])
+def test_a_marked_sentence_is_checked(section: str, sentence: Object) -> None:
+    assert {"says", "ours"} == sentence.keys(), section
+    assert sentence["ours"]
+    assert [] == [name for name in sentence["ours"] if not exists(name)]
+
+
+@present
+def test_every_marked_sentence_is_listed() -> None:
+    """Those before the list of bugs, whose rules have numbers; the first two explain the marks."""
+    text = SPECIFICATION.read_text().partition("\n## 0. ")[2].partition("\n## 11. ")[0]
+    section, marked = "0", []
+    for line in text.splitlines():
+        heading = re.match(r"##+ (\d+(?:\.\d+)?)[. ]", line)
+        section = heading[1] if heading else section
+        marked += [section] * len(re.findall(r"\[(?:KEEP|BETTER)\]", line))
+
+    assert marked == [section for section, sentences in MARKED.items() for _ in sentences]

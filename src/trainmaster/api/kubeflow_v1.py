@@ -45,6 +45,7 @@ class JobKind:
 
     resource: Resource
     singular: str
+    short: str                               # for kubectl, which kubeflow's definitions lack; nothing depends on it
     spec: type[JobSpec]
     replica_field: str                       # the replica map in `spec`
     roles: tuple[str, ...]                   # as spelled in the map, in the order in which they are created and judged
@@ -187,6 +188,7 @@ class JAXJobSpec(JobSpec, frozen=True, kw_only=True):
 TF_JOB = JobKind(
     resource=Resource(GROUP, VERSION, "tfjobs", "TFJob"),
     singular="tfjob",
+    short="tfj",
     spec=TFJobSpec,
     replica_field="tfReplicaSpecs",
     roles=("Chief", "Master", "Evaluator", "PS", "Worker"),
@@ -198,6 +200,7 @@ TF_JOB = JobKind(
 PYTORCH_JOB = JobKind(
     resource=Resource(GROUP, VERSION, "pytorchjobs", "PyTorchJob"),
     singular="pytorchjob",
+    short="ptj",
     spec=PyTorchJobSpec,
     replica_field="pytorchReplicaSpecs",
     roles=("Master", "Worker"),
@@ -213,6 +216,7 @@ PYTORCH_JOB = JobKind(
 XGBOOST_JOB = JobKind(
     resource=Resource(GROUP, VERSION, "xgboostjobs", "XGBoostJob"),
     singular="xgboostjob",
+    short="xgbj",
     spec=XGBoostJobSpec,
     replica_field="xgbReplicaSpecs",
     roles=("Master", "Worker"),
@@ -226,6 +230,7 @@ XGBOOST_JOB = JobKind(
 MX_JOB = JobKind(
     resource=Resource(GROUP, VERSION, "mxjobs", "MXJob"),
     singular="mxjob",
+    short="mxj",
     spec=MXJobSpec,
     replica_field="mxReplicaSpecs",
     roles=("Scheduler", "Server", "Worker", "TunerTracker", "TunerServer", "Tuner"),
@@ -238,6 +243,7 @@ MX_JOB = JobKind(
 PADDLE_JOB = JobKind(
     resource=Resource(GROUP, VERSION, "paddlejobs", "PaddleJob"),
     singular="paddlejob",
+    short="pdj",
     spec=PaddleJobSpec,
     replica_field="paddleReplicaSpecs",
     roles=("Master", "Worker"),
@@ -251,6 +257,7 @@ PADDLE_JOB = JobKind(
 JAX_JOB = JobKind(
     resource=Resource(GROUP, VERSION, "jaxjobs", "JAXJob"),
     singular="jaxjob",
+    short="jaxj",
     spec=JAXJobSpec,
     replica_field="jaxReplicaSpecs",
     roles=("Worker",),

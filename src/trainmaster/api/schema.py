@@ -77,6 +77,7 @@ def definition(kind: JobKind) -> Object:
                 "listKind": f"{resource.kind}List",
                 "plural": resource.plural,
                 "singular": kind.singular,
+                "shortNames": [kind.short],
             },
             "scope": "Namespaced",
             "versions": [_version(kind)],

@@ -40,6 +40,9 @@ _NAME_RULE = (
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
     "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+# What torchrun knows by itself. Images may bring more of both, so others are not refused.
+_PROCESSES, _RENDEZVOUS = ("auto", "cpu", "gpu", "xpu"), ("c10d", "etcd", "etcd-v2", "static")
 # Of a label value, of a service name, and of a pod's host name.
 LONGEST_NAME = 63
 # Of one job. Far above any real one, and low enough that a typing mistake cannot keep the operator from other jobs.
@@ -130,11 +133,30 @@ def advice(thing: Object) -> list[str]:
         return []
     policies = {kind.role(key): (given or {}).get("restartPolicy") for key, given in specs.items()}
     decides = next((role for role in kind.deciding if role in policies), None)
-    if policies.get(decides) != RestartPolicy.ALWAYS:
-        return []
-    where = f"spec.{kind.replica_field}[{decides}].restartPolicy"
-    return [(f"{where} is Always: a {decides} that ends well is started again, so the job never succeeds; "
-             "OnFailure restarts only those that fail")]
+    found = _of_torchrun(thing["spec"]) if kind is PYTORCH_JOB else []
+    if policies.get(decides) == RestartPolicy.ALWAYS:
+        where = f"spec.{kind.replica_field}[{decides}].restartPolicy"
+        found.append(f"{where} is Always: a {decides} that ends well is started again, so the job never succeeds; "
+                     "OnFailure restarts only those that fail")
+    return found
+
+
+def _of_torchrun(spec: Mapping[str, Json]) -> list[str]:
+    """Words that torchrun does not know unless somebody has taught it."""
+    elastic = spec.get("elasticPolicy")
+    backend = elastic.get("rdzvBackend") if isinstance(elastic, dict) else None
+    processes = spec.get("nprocPerNode")
+    if isinstance(processes, str) and _NUMBER.fullmatch(processes):
+        processes = None
+    return [
+        (f"{field} is {_quoted(said)}: torchrun knows {', '.join(words)}{more}; another word works only if the image "
+         "brings what it stands for")
+        for field, said, words, more in (
+            ("spec.nprocPerNode", processes, _PROCESSES, " and numbers"),
+            ("spec.elasticPolicy.rdzvBackend", backend, _RENDEZVOUS, ""),
+        )
+        if said and said not in words
+    ]
 
 
 def in_one(found: Iterable[Problem]) -> str:
@@ -271,7 +293,9 @@ def _count(where: str, role: str, count: int, kind: JobKind) -> Iterator[Problem
 
 
 def _pytorch(spec: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:
-    elastic = spec.get("elasticPolicy")
+    processes, elastic = spec.get("nprocPerNode"), spec.get("elasticPolicy")
+    if processes and _NUMBER.fullmatch(processes) and int(processes) < 1:
+        yield Problem("spec.nprocPerNode", f"Invalid value: {_quoted(processes)}: must be at least 1")
     if elastic is None:
         return
     if not any(kind.role(key) == "Worker" for key in spec[kind.replica_field]):
@@ -282,7 +306,7 @@ def _pytorch(spec: Mapping[str, Json], kind: JobKind) -> Iterator[Problem]:
 
 def _elastic(spec: Mapping[str, Json]) -> Iterator[Problem]:
     elastic = spec.get("elasticPolicy") or {}
-    for field in ("minReplicas", "maxReplicas", "maxRestarts"):
+    for field in ("minReplicas", "maxReplicas", "maxRestarts", "rdzvPort", "nProcPerNode"):
         yield from _not_negative(f"spec.elasticPolicy.{field}", elastic.get(field))
     least, most = elastic.get("minReplicas"), elastic.get("maxReplicas")
     if least is not None and most is not None and least > most:

@@ -55,6 +55,13 @@ def test_what_people_see_and_tools_rely_on(definition: dict[str, Any]) -> None:
     ]
 
 
+def test_each_kind_has_a_short_name_of_its_own() -> None:
+    """For people at a terminal; upstream has none (§1.1)."""
+    short = [found["spec"]["names"]["shortNames"] for found in definitions()]
+
+    assert [["tfj"], ["ptj"], ["xgbj"], ["mxj"], ["pdj"], ["jaxj"]] == short
+
+
 def test_the_kinds_that_can_be_scaled() -> None:
     scaled = {found["spec"]["names"]["kind"]: found["spec"]["versions"][0]["subresources"].get("scale")
               for found in definitions()}

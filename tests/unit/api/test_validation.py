@@ -299,9 +299,23 @@ PYTORCH, XGBOOST = "spec.pytorchReplicaSpecs", "spec.xgbReplicaSpecs"
     pytest.param(of("PyTorchJob", Worker=1, fields={"elasticPolicy": {"minReplicas": 3, "maxReplicas": 2}}),
                  ["spec.elasticPolicy.minReplicas: Invalid value: 3: must not be more than maxReplicas, which is 2"],
                  id="bounds the wrong way round"),
+    pytest.param(of("PyTorchJob", Worker=1, fields={"elasticPolicy": {"rdzvPort": -1}}),
+                 ["spec.elasticPolicy.rdzvPort: Invalid value: -1: must be greater than or equal to 0"],
+                 id="a negative port"),
+    pytest.param(of("PyTorchJob", Worker=1, fields={"elasticPolicy": {"nProcPerNode": -1}}),
+                 ["spec.elasticPolicy.nProcPerNode: Invalid value: -1: must be greater than or equal to 0"],
+                 id="less than no process, said in the old way"),
+    *(pytest.param(of("PyTorchJob", Worker=1, fields={"nprocPerNode": said}),
+                   [f'spec.nprocPerNode: Invalid value: "{said}": must be at least 1'], id=f"{said} processes")
+      for said in ("0", "-2")),
+    *(pytest.param(of("PyTorchJob", Worker=1, fields={"nprocPerNode": said}), [], id=f"{said}: torchrun knows it")
+      for said in ("auto", "gpu", "4", "")),
     pytest.param(of("PaddleJob", Master=3, Worker=1), [], id="a PaddleJob may have several masters"),
     pytest.param(of("PaddleJob", Worker=1, fields={"elasticPolicy": {"minReplicas": 1, "maxReplicas": 2}}), [],
                  id="B-62: a PaddleJob's elastic policy is taken, and has no effect"),
+    pytest.param(of("MXJob", Scheduler=1, scheduler=1, Worker=1),
+                 [("spec.mxReplicaSpecs: Forbidden: Scheduler is there more than once, spelled differently; "
+                   "keep one of them")], id="V16: two schedulers"),
     pytest.param(of("MXJob", Worker=1, fields={"jobMode": "Play"}),
                  ['spec.jobMode: Unsupported value: "Play": supported values: "MXTrain", "MXTune"'],
                  id="a mode nobody knows"),
@@ -331,6 +345,19 @@ def test_b46_a_replica_that_always_restarts_never_ends_and_that_is_said_to_whoev
     assert ["spec.pytorchReplicaSpecs[Master].restartPolicy is Always"] == [
         text.partition(":")[0] for text in advice(thing)]
     assert [] == advice(of("PyTorchJob", Worker=1))
+
+
+@pytest.mark.parametrize(("fields", "said"), [
+    pytest.param({"nprocPerNode": "all"}, ['spec.nprocPerNode is "all"'], id="a number of processes that is a word"),
+    pytest.param({"elasticPolicy": {"rdzvBackend": "zookeeper"}}, ['spec.elasticPolicy.rdzvBackend is "zookeeper"'],
+                 id="a meeting place nobody knows"),
+    pytest.param({"nprocPerNode": "gpu", "elasticPolicy": {"rdzvBackend": "etcd-v2"}}, [], id="words of torchrun"),
+    pytest.param({"nprocPerNode": "2"}, [], id="a number"),
+    pytest.param({"nprocPerNode": 2, "elasticPolicy": "yes"}, ["spec.nprocPerNode is 2"], id="nonsense is no crash"),
+])
+def test_words_that_torchrun_does_not_know_are_told_and_not_refused(fields: Object, said: list[str]) -> None:
+    """§3.2. Images may teach torchrun further words, so a job with one can be right."""
+    assert said == [text.partition(":")[0] for text in advice(of("PyTorchJob", Worker=1, fields=fields))]
 
 
 @pytest.mark.parametrize(("name", "supported"), [

@@ -117,6 +117,28 @@ async def test_the_spec_is_never_written() -> None:
         assert 1 == job["metadata"]["generation"]
 
 
+async def test_b24_nothing_is_made_twice_while_the_news_of_it_are_late() -> None:
+    """Upstream counts what it expects, and goes on as soon as one of its counts is met."""
+    asked: list[str] = []
+
+    def late(request: Request, _number: int) -> Fault | None:
+        about_children = request.path.endswith(("/pods", "/services"))
+        if request.method == "POST" and about_children:
+            asked.append(request.path.rpartition("/")[2])
+        return Delay(60.0) if about_children and ("watch", "true") in request.query else None
+
+    async with stage() as it:
+        it.begin(plan=late)
+        await it.apply(tfjob(policy={"activeDeadlineSeconds": 600}))
+        for seconds in range(20):
+            await it.patch(runPolicy={"activeDeadlineSeconds": 600 + seconds})
+            await it.clock.advance(1)
+        assert ["services", "services", "pods", "pods"] == asked
+
+        await it.clock.advance(120)
+        assert ["services", "services", "pods", "pods"] == asked
+
+
 async def test_jobs_that_nobody_touched_cost_no_write_when_the_operator_starts() -> None:
     async with stage() as it:
         it.begin()

@@ -29,6 +29,15 @@ def test_no_rule_grants_everything() -> None:
     assert "*" not in {part for group, plural, verb, _ in rights.granted() for part in (group, plural, verb)}
 
 
+@pytest.mark.parametrize(("plural", "verbs"), [
+    pytest.param("leases", {"get", "create", "update"}, id="leases: without them --leader-elect fails"),
+    pytest.param("priorityclasses", {"list", "watch"}, id="priority classes: whose resources a gang needs first"),
+])
+def test_the_rights_that_upstream_lacks(plural: str, verbs: set[str]) -> None:
+    """§8.5."""
+    assert verbs == {verb for _, name, verb, _ in rights.granted() if name == plural}
+
+
 def test_one_namespace_needs_no_right_in_the_others() -> None:
     kinds = {wanted["kind"] for wanted in rights.documents(only="team")}
 
