@@ -2,10 +2,15 @@
 
 Looks at the end of each log, and at what is new in TensorBoard files of the pod's own volumes, every few seconds: the
 cost depends on the number of pods, not on how much they print. What is found goes the way of a job's own report.
+
+A volume is what its pod makes of it: a link that leads out of it and a pipe that nobody writes to are left alone, and so
+are files beyond a number, or one pod would take the looks of all others.
 """
 
 import asyncio
+import itertools
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,7 +36,7 @@ FRESH = 10.0                  # seconds after its end in which a pod that nobody
 SEARCH_EVERY = 5              # looks between two searches for further files
 TAIL = 16 << 10               # bytes at the end of a log that are looked at
 MOST_AT_ONCE = 1 << 20        # bytes of an event file that are read in one look
-MOST_FOLDERS, DEEPEST = 200, 5
+MOST_FOLDERS, DEEPEST, MOST_FILES = 200, 5, 50
 JOB_NAME = "training.kubeflow.org/job-name"
 
 
@@ -107,7 +112,8 @@ class Readings:
         if not known.files or known.looks % SEARCH_EVERY == 0:
             for folder in _folders(known.thing, places.volumes):
                 for path in _event_files(folder):
-                    known.files.setdefault(path, 0)
+                    if len(known.files) < MOST_FILES:
+                        known.files.setdefault(path, 0)
         written = _written(known)
         if printed.fraction is not None:
             known.fraction = replace(printed, metrics={})
@@ -180,8 +186,8 @@ def _folders(pod: Object, volumes: Path) -> Iterator[Path]:
 
 
 def _event_files(top: Path) -> Iterator[Path]:
-    for looked, (here, folders, names) in enumerate(os.walk(top)):
-        if looked >= MOST_FOLDERS or len(Path(here).relative_to(top).parts) >= DEEPEST:
+    for here, folders, names in itertools.islice(os.walk(top), MOST_FOLDERS):
+        if len(Path(here).relative_to(top).parts) >= DEEPEST:
             folders.clear()
         yield from (Path(here, name) for name in names if "tfevents" in name)
 
@@ -190,12 +196,18 @@ def _written(known: _Pod) -> dict[str, float]:
     found: dict[str, float] = {}
     for path, offset in sorted(known.files.items()):
         try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                scalars, whole = events.scalars(file.read(MOST_AT_ONCE))
+            scalars, whole = events.scalars(_piece(path, offset))
         except (OSError, events.NotEvents):
             continue
         known.files[path] = offset + whole
         found |= {scalar.tag: scalar.value for scalar in scalars}
     return found
+
+
+def _piece(path: Path, offset: int) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.pread(handle, MOST_AT_ONCE, offset) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+    finally:
+        os.close(handle)
 

@@ -1,7 +1,8 @@
 """TensorBoard's event files, as far as they hold scalars.
 
 A file is a row of records (length, check, content, check), each a protocol buffer of a few known fields: less to read
-than a dependency on TensorBoard to install. Checks are not verified; what is cut off is left for the next time.
+than a dependency on TensorBoard to install. Checks are not verified; what is cut off is left for the next time. Graphs
+and pictures, which Keras writes between the scalars, are passed over by their length and need not be read.
 """
 
 import struct
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 LARGEST_RECORD = 16 << 20     # beyond it the file is something else, or broken
+LARGEST_READ = 64 << 10       # beyond it a record holds a graph or a picture
 _HEAD, _CHECK = 12, 4
 _FLOAT, _DOUBLE = 1, 2        # types of a tensor
 
@@ -25,7 +27,8 @@ class Scalar:
 
 
 def scalars(content: bytes) -> tuple[list[Scalar], int]:
-    """The scalars of all whole records, and how many bytes these are. Raises NotEvents."""
+    """The scalars of all whole records, and where the next one begins: behind the content, if the last one is large and
+    has not come yet. Raises NotEvents."""
     found: list[Scalar] = []
     at = 0
     while len(content) - at >= _HEAD:
@@ -33,6 +36,9 @@ def scalars(content: bytes) -> tuple[list[Scalar], int]:
         if length > LARGEST_RECORD:
             raise NotEvents(f"a record of {length} bytes at {at}")
         end = at + _HEAD + length + _CHECK
+        if length > LARGEST_READ:
+            at = end
+            continue
         if end > len(content):
             break
         try:

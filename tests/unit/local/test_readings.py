@@ -1,12 +1,13 @@
 """What pods print and write, read for jobs that say nothing themselves."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.unit.progress.test_events import event, simple
+from tests.unit.progress.test_events import event, record, simple
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object
@@ -124,6 +125,35 @@ async def test_event_files_count_more_than_lines_which_still_say_how_far_it_is(s
     story.prints(pod, "step 5/10 loss 9\n")
 
     assert ("a-worker-0", "tensorboard", Report(0.5, None, {"train/loss": 0.5})) == (await story.look())[0]
+
+
+async def test_the_graph_of_a_model_does_not_end_its_curves(story: Story) -> None:
+    folder = places_of(story.settings, await story.pod(0)).volumes / "work"
+    folder.mkdir(parents=True)
+    graph = record(bytes(2 * readings.MOST_AT_ONCE))
+    (folder / "tfevents").write_bytes(event(1, simple("loss", 2.0)) + graph + event(2, simple("loss", 1.0)))
+
+    assert [{"loss": 2.0}, {"loss": 1.0}] == [report.metrics for _ in range(2) for _, _, report in await story.look()]
+
+
+async def test_a_volume_cannot_stop_the_looks_or_lead_them_elsewhere(story: Story, tmp_path: Path) -> None:
+    folder = places_of(story.settings, await story.pod(0)).volumes / "work"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "1.tfevents")
+    (tmp_path / "elsewhere").write_bytes(event(7, simple("secret", 1.0)))
+    (folder / "2.tfevents").symlink_to(tmp_path / "elsewhere")
+    (folder / "3.tfevents").write_bytes(event(7, simple("loss", 0.5)))
+
+    assert [{"loss": 0.5}] == [report.metrics for _, _, report in await story.look()]
+
+
+async def test_a_volume_full_of_folders_and_files_takes_no_longer(story: Story) -> None:
+    folder = places_of(story.settings, await story.pod(0)).volumes / "work"
+    for number in range(readings.MOST_FOLDERS + 20):
+        (folder / f"{number:03}").mkdir(parents=True)
+        (folder / f"{number:03}" / "tfevents").write_bytes(event(7, simple(f"loss-{number}", 0.5)))
+
+    assert readings.MOST_FILES == sum(len(report.metrics) for _, _, report in await story.look())
 
 
 async def test_what_ended_long_ago_is_not_read_again(story: Story) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.progress.events import NotEvents, Scalar, scalars
+from trainmaster.progress.events import LARGEST_READ, NotEvents, Scalar, scalars
 
 
 def varint(value: int) -> bytes:
@@ -47,6 +47,15 @@ def test_scalars_in_both_ways_of_writing_them() -> None:
 
 def test_tensors_that_are_no_scalars_are_passed_over() -> None:
     assert [] == scalars(event(1, tensor("picture", bytes(16))))[0]
+
+
+def test_a_large_record_is_passed_over_before_it_has_come() -> None:
+    """Keras writes the graph of a model between its first scalars, and it may be longer than what is read at once."""
+    graph = record(bytes(LARGEST_READ + 1))
+    begun = FILE + graph[:20]
+
+    assert len(FILE + graph) == scalars(begun)[1]
+    assert [Scalar(8, "loss", 0.25)] == scalars((FILE + graph + event(8, simple("loss", 0.25)))[len(FILE):])[0]
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
