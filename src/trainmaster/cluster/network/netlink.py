@@ -5,7 +5,6 @@ in the network namespace in which it was opened, so whoever makes a pod's link k
 Only the standard library's small modules are imported, because the helper that forks pods carries this module.
 """
 
-import errno
 import os
 import select
 import socket
@@ -139,11 +138,6 @@ def mac_of(address: str) -> bytes:
     """A hardware address made from the IPv4 address: who gets a freed address gets its MAC too, so that no
     neighbour's ARP entry is ever stale."""
     return b"\x02\x54" + socket.inet_aton(address)
-
-
-def is_missing_driver(error: OSError) -> bool:
-    """Whether the kernel refused because it does not have this kind of link."""
-    return error.errno in (errno.EOPNOTSUPP, errno.ENODEV)
 
 
 def _link_head(index: int, *, up: bool) -> bytes:

@@ -9,7 +9,7 @@ from trainmaster.cluster.apiserver import bootstrap, rbac
 from trainmaster.cluster.apiserver.server import ApiServer
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-VIEW, BASIC = f"{RBAC}/clusterroles/view", f"{RBAC}/clusterroles/system:basic-user"
+BASIC = f"{RBAC}/clusterroles/system:basic-user"
 
 
 async def restarted(api: Api) -> None:
