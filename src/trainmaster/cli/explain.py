@@ -59,11 +59,12 @@ def _explained(client: "Client", job: str, quiet: float) -> "Iterator[Explanatio
 def _stacks(client: "Client", job: str) -> Iterator[str]:
     """Where the programs stand, on the embedded cluster."""
     from trainmaster.api.core import PODS
+    from trainmaster.api.membership import JOB_NAME
     from trainmaster.api.meta import uid_of
     from trainmaster.kube.blocking import done
     from trainmaster.local import stacks
     from trainmaster.local.home import Home
-    from trainmaster.sdk.replicas import JOB_NAME, replica_of
+    from trainmaster.sdk.replicas import replica_of
 
     home = Home.from_environment()
     program = stacks.tool()

@@ -57,11 +57,11 @@ def command(asked: cluster.Asked, job: str, follow: bool, replica: str, containe
 def meant(client: "Client", job: str, replica: str) -> "tuple[Job, str]":
     """The job; or, if there is none of that name but a pod, its job and that replica."""
     from trainmaster.api.core import PODS
+    from trainmaster.api.membership import JOB_NAME
     from trainmaster.api.meta import labels_of
     from trainmaster.kube.blocking import done
     from trainmaster.kube.errors import ApiError
     from trainmaster.sdk.errors import NoJob
-    from trainmaster.sdk.replicas import JOB_NAME
 
     try:
         return client.get(job.removeprefix("pod/")), replica

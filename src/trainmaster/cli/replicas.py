@@ -28,10 +28,11 @@ def place(client: "Client", word: str, replica: str = "", container: str = "", *
     """The running replica that is meant; the leading one if none is named. With `ended`, one that has ended will do.
     Raises NoJob, NoReplica."""
     from trainmaster.api.core import PODS
+    from trainmaster.api.membership import JOB_NAME
     from trainmaster.api.meta import labels_of, name_of
     from trainmaster.kube.blocking import done
     from trainmaster.kube.errors import NotFound
-    from trainmaster.sdk.replicas import JOB_NAME, replica_of
+    from trainmaster.sdk.replicas import replica_of
     from trainmaster.sdk.session import named
 
     job, _, last = word.rpartition("/")

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from trainmaster.api.core import PODS, SERVICES
 from trainmaster.api.defaults import main_container
+from trainmaster.api.membership import INDEX, JOB_NAME, JOB_ROLE, OPERATOR_NAME, ROLE
 from trainmaster.api.meta import Json, Object
 from trainmaster.api.policy import RestartPolicy
 from trainmaster.engine.actions import CreatePod, CreateService, Event, warning
-from trainmaster.engine.observed import JOB_NAME, JOB_ROLE, OPERATOR_NAME, REPLICA_INDEX, REPLICA_TYPE
 from trainmaster.frameworks.framework import Environment, Member, Role, TrainingJob
 from trainmaster.gang import groups
 from trainmaster.gang.dialects import Dialect, dialect, known
@@ -103,8 +103,8 @@ def labels(job: TrainingJob, role: Role, index: int) -> dict[str, str]:
     return {
         OPERATOR_NAME: job.framework.kind.controller,
         JOB_NAME: job.name,
-        REPLICA_TYPE: role.word,
-        REPLICA_INDEX: str(index),
+        ROLE: role.word,
+        INDEX: str(index),
     }
 
 

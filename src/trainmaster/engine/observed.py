@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from trainmaster.api.membership import INDEX, ROLE
 from trainmaster.api.meta import (
     Json,
     Object,
@@ -20,12 +21,6 @@ from trainmaster.api.meta import (
     uid_of,
 )
 from trainmaster.frameworks.framework import TrainingJob
-
-OPERATOR_NAME = "training.kubeflow.org/operator-name"
-JOB_NAME = "training.kubeflow.org/job-name"
-REPLICA_TYPE = "training.kubeflow.org/replica-type"
-REPLICA_INDEX = "training.kubeflow.org/replica-index"
-JOB_ROLE = "training.kubeflow.org/job-role"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +148,8 @@ def _place(child: Pod | Service) -> tuple[str, int]:
 
 def _member(raw: Object) -> tuple[str, int]:
     labels = labels_of(raw)
-    index = labels.get(REPLICA_INDEX, "")
-    return labels.get(REPLICA_TYPE, ""), int(index) if index.isdecimal() else -1
+    index = labels.get(INDEX, "")
+    return labels.get(ROLE, ""), int(index) if index.isdecimal() else -1
 
 
 def _terminated(status: Mapping[str, Json], container: str) -> Object:

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from trainmaster.api.membership import JOB_NAME, OPERATOR_NAME, ROLE
 from trainmaster.api.policy import ConditionType, JobStatus, PostMortem, ReplicaStatus
 from trainmaster.engine import conditions, memory
-from trainmaster.engine.observed import JOB_NAME, OPERATOR_NAME, REPLICA_TYPE, Observed, Pod
+from trainmaster.engine.observed import Observed, Pod
 from trainmaster.engine.restart import State, is_permanent, state_of
 from trainmaster.frameworks.framework import Outcome, Role, Tally, TrainingJob
 
@@ -87,7 +88,7 @@ def counted(status: JobStatus, taken: list[Seat], job: TrainingJob) -> JobStatus
 
 def selector(job: TrainingJob, role: Role) -> str:
     """The pods of a role, as autoscalers ask for them."""
-    labels = {JOB_NAME: job.name, OPERATOR_NAME: job.framework.kind.controller, REPLICA_TYPE: role.word}
+    labels = {JOB_NAME: job.name, OPERATOR_NAME: job.framework.kind.controller, ROLE: role.word}
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.api.core import NODES, PODS, PRIORITY_CLASSES, RESOURCE_QUOTAS
-from trainmaster.api.meta import Object, Resource, labels_of, metadata, name_of, namespace_of
+from trainmaster.api.membership import JOB_NAME
+from trainmaster.api.meta import Object, Resource, labels_of, metadata, name_of, namespace_of, timestamp
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.amounts import requests, total
 from trainmaster.cluster.scheduler.decide import decide
@@ -22,7 +23,6 @@ from trainmaster.kube.client import Client
 from trainmaster.kube.errors import NotFound
 from trainmaster.operator.preview import preview
 
-JOB_NAME = "training.kubeflow.org/job-name"
 MOST_TRIED = 50          # running jobs whose end is tried
 _UID = "forecast"
 
@@ -158,19 +158,15 @@ def _group(job: Object, members: int, now: datetime) -> Object:
         spec["priorityClassName"] = asked["priorityClass"]
     about = metadata(_named(job))
     return {"metadata": {"name": about["name"], "namespace": about["namespace"], "uid": _UID,
-                         "creationTimestamp": _written(now)}, "spec": spec, "status": {"phase": "Inqueue"}}
+                         "creationTimestamp": timestamp(now)}, "spec": spec, "status": {"phase": "Inqueue"}}
 
 
 def _member(pod: Object, group: str, number: int, now: datetime) -> Object:
     about = metadata(pod)
     annotations = {**(about.get("annotations") or {}), **dialects.tied(VOLCANO, group)["annotations"]}
     return {**pod, "metadata": {**about, "uid": f"{_UID}-{number}", "annotations": annotations,
-                                "creationTimestamp": _written(now)},
+                                "creationTimestamp": timestamp(now)},
             "spec": {**pod["spec"], "schedulerName": VOLCANO.scheduler}, "status": {"phase": "Pending"}}
-
-
-def _written(now: datetime) -> str:
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _some(names: Sequence[str]) -> str:

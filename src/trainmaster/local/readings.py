@@ -3,8 +3,8 @@
 Looks at the end of each log, and at what is new in TensorBoard files of the pod's own volumes, every few seconds: the
 cost depends on the number of pods, not on how much they print. What is found goes the way of a job's own report.
 
-A volume is what its pod makes of it: a link that leads out of it and a pipe that nobody writes to are left alone, and so
-are files beyond a number, or one pod would take the looks of all others.
+A volume is what its pod makes of it: a link that leads out of it and a pipe that nobody writes to are left alone, and
+so are files beyond a number, or one pod would take the looks of all others.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainmaster.api.core import PODS
+from trainmaster.api.membership import JOB_NAME, JOB_ROLE
 from trainmaster.api.meta import Object, labels_of, moment, name_of, namespace_of, uid_of
 from trainmaster.cluster.kubelet.settings import BadName, NodeSettings, places_of
 from trainmaster.kube.client import Client
@@ -37,7 +38,6 @@ SEARCH_EVERY = 5              # looks between two searches for further files
 TAIL = 16 << 10               # bytes at the end of a log that are looked at
 MOST_AT_ONCE = 1 << 20        # bytes of an event file that are read in one look
 MOST_FOLDERS, DEEPEST, MOST_FILES = 200, 5, 50
-JOB_NAME = "training.kubeflow.org/job-name"
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Readings:
         """The pod that is listened to: the one that leads, if it ever said anything; else the first that did."""
         pods = [(known.thing, uid) for uid, known in self._pods.items()
                 if known.spoke and (namespace_of(known.thing), labels_of(known.thing)[JOB_NAME]) == job]
-        return min(pods, key=lambda each: (labels_of(each[0]).get(reports.JOB_ROLE) != "master", name_of(each[0])))[1]
+        return min(pods, key=lambda each: (labels_of(each[0]).get(JOB_ROLE) != "master", name_of(each[0])))[1]
 
     def _read(self, known: _Pod) -> tuple[Report, str]:
         """What is new in the log and in the files of a pod."""

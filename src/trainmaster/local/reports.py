@@ -14,6 +14,7 @@ import orjson
 
 from trainmaster.api.core import PODS
 from trainmaster.api.kubeflow_v1 import JobKind, kind_named
+from trainmaster.api.membership import INDEX, JOB_ROLE, ROLE
 from trainmaster.api.meta import Key, Object, labels_of, metadata, uid_of
 from trainmaster.cluster.apiserver import failures
 from trainmaster.cluster.apiserver.answers import refusal
@@ -146,10 +147,6 @@ class Reports:
                 continue
             except NotFound:
                 return
-
-
-JOB_ROLE = "training.kubeflow.org/job-role"
-ROLE, INDEX = "training.kubeflow.org/replica-type", "training.kubeflow.org/replica-index"
 
 
 def replica_name(pod: Object) -> str:

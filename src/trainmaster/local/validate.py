@@ -58,7 +58,7 @@ class Validator:
 
     def __init__(self, server: ApiServer) -> None:
         self._wire = InProcess(server, Identity("validate", ("system:masters",)))
-        self._kinds = {(each.resource.api_version, each.resource.kind): each.resource for each in _served()}
+        self._kinds = {(each.api_version, each.kind): each for each in _served()}
 
     async def findings(self, thing: Object) -> list[Finding]:
         """Everything wrong with an object, each once, in the order of discovery."""
@@ -149,15 +149,10 @@ async def validating() -> AsyncIterator[Validator]:
         await store.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Served:
-    resource: Resource
-
-
-def _served() -> Iterator[_Served]:
-    yield from (_Served(kind.resource) for kind in KINDS)
+def _served() -> Iterator[Resource]:
+    yield from (kind.resource for kind in KINDS)
     for kinds in builtin.served().values():
-        yield from (_Served(each.resource) for each in kinds if "create" in each.verbs)
+        yield from (each.resource for each in kinds if "create" in each.verbs)
 
 
 def _told(status: Object) -> Iterator[Finding]:

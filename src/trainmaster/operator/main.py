@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from trainmaster.api.core import PODS, PRIORITY_CLASSES, SERVICES
+from trainmaster.api.membership import OPERATOR_NAME
 from trainmaster.api.meta import Key, Object, Resource, controller_of, key_of, metadata, name_of, namespace_of, uid_of
-from trainmaster.engine.observed import OPERATOR_NAME
 from trainmaster.frameworks.framework import Framework
 from trainmaster.frameworks.registry import FRAMEWORKS
 from trainmaster.gang.dialects import dialect

@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 
 from trainmaster.api.meta import Object, moment, name_of, uid_of
 from trainmaster.api.policy import EndedReplica
-from trainmaster.sdk.replicas import OOM, exit_in_words, replica_of
+from trainmaster.sdk.replicas import OOM, STOPPED, exit_in_words, replica_of
 
 LAST_WORDS = 10         # lines
 SOON = 120.0            # seconds within which a later end is taken for a consequence
-SIGNALS = (137, 143)    # of those that are stopped from outside
 _FAR = datetime.max.replace(tzinfo=UTC)
 # What libraries of collective communication, RPC and sockets say when the other side has gone.
 _LOST_PEER = re.compile(
@@ -106,7 +105,7 @@ def later(first: End, other: End) -> str:
 
 def _verdict(first: End, other: End) -> str:
     seconds = (other.at - first.at).total_seconds() if first.at and other.at else 0.0
-    if other.exit_code in SIGNALS:
+    if other.exit_code in STOPPED:
         return "; it was stopped, a consequence"
     if _LOST_PEER.search(other.last_words):
         return "; it lost its peers, a consequence"

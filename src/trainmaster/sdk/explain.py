@@ -14,6 +14,7 @@ import orjson
 from trainmaster.api import groups
 from trainmaster.api.codec import decode_status
 from trainmaster.api.core import EVENTS, PODS
+from trainmaster.api.membership import JOB_NAME
 from trainmaster.api.meta import Object, Resource, metadata, name_of, uid_of
 from trainmaster.api.policy import ConditionType, JobStatus
 from trainmaster.kube.client import Client
@@ -26,7 +27,7 @@ from trainmaster.sdk.errors import NoJob
 from trainmaster.sdk.happenings import in_order
 from trainmaster.sdk.pulse import QUIET, Pulse, hangs, last_lines, pulses
 from trainmaster.sdk.pulse import told as pulse_told
-from trainmaster.sdk.replicas import JOB_NAME, Replica, replica_of
+from trainmaster.sdk.replicas import Replica, replica_of
 from trainmaster.sdk.submit import is_job
 from trainmaster.sdk.usage import usage
 

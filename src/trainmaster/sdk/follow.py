@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from trainmaster.api import groups
 from trainmaster.api.core import EVENTS, PODS
+from trainmaster.api.membership import JOB_NAME
 from trainmaster.api.meta import Key, Object, Resource, metadata, moment, name_of, uid_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError, is_transient
@@ -28,7 +29,7 @@ from trainmaster.sdk.errors import JobGone as JobGone
 from trainmaster.sdk.jobs import Job
 from trainmaster.sdk.logs import HELD, Batch, Life, Source, Wanted, life_of, read_on
 from trainmaster.sdk.pulse import IDLE, QUIET
-from trainmaster.sdk.replicas import JOB_NAME, Attempt, Replica, attempts_of, replica_of
+from trainmaster.sdk.replicas import Attempt, Replica, attempts_of, replica_of
 from trainmaster.sdk.session import Session
 from trainmaster.sdk.usage import LOOK_EVERY, NOT_THERE, Usage, usage
 

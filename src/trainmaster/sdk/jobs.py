@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.api.membership import JOB_NAME
 from trainmaster.api.meta import Json, Object, Resource, controller_of, metadata, moment, name_of, namespace_of, uid_of
-from trainmaster.sdk.replicas import JOB_NAME
 
 GROUP = "kubeflow.org"
 BATCH = Resource("batch", "v1", "jobs", "Job")

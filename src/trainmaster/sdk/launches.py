@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainmaster.api.kubeflow_v1 import JAX_JOB, MX_JOB, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB, JobKind
+from trainmaster.api.membership import INDEX, ROLE
 from trainmaster.api.meta import Json, Object
 from trainmaster.sdk.parcels import Parcel, ScriptError, config_maps
-from trainmaster.sdk.replicas import INDEX, ROLE
 
 CODE, WORK = "/var/trainmaster/code", "/workspace"
 PACKAGES, REQUIREMENTS = "/tmp/trainmaster-packages", ".trainmaster-requirements.txt"  # noqa: S108  of the pod

@@ -3,11 +3,9 @@
 import signal
 from dataclasses import dataclass
 
+from trainmaster.api.membership import INDEX, ROLE
 from trainmaster.api.meta import Object, being_deleted, labels_of, name_of, uid_of
 
-JOB_NAME = "training.kubeflow.org/job-name"
-ROLE = "training.kubeflow.org/replica-type"
-INDEX = "training.kubeflow.org/replica-index"
 HOPELESS = frozenset({"InvalidImageName"})      # waiting for what no time and nobody else can bring
 START_ERRORS = frozenset({"StartError", "ContainerCannotRun"})   # the program never ran, so its log is empty
 

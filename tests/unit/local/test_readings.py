@@ -10,6 +10,7 @@ import pytest
 from tests.unit.progress.test_events import event, record, simple
 
 from trainmaster.api.core import PODS
+from trainmaster.api.membership import INDEX, JOB_NAME, JOB_ROLE, ROLE
 from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet.settings import NodeSettings, places_of
 from trainmaster.kube.client import Client
@@ -47,8 +48,8 @@ class Story:
     readings: Readings
 
     async def pod(self, index: int, *, state: str = "running") -> Object:
-        labels = {readings.JOB_NAME: "a", reports.ROLE: "worker", reports.INDEX: str(index),
-                  **({reports.JOB_ROLE: "master"} if index == 0 else {})}
+        labels = {JOB_NAME: "a", ROLE: "worker", INDEX: str(index),
+                  **({JOB_ROLE: "master"} if index == 0 else {})}
         await self.client.create(PODS, {
             "metadata": {"name": f"a-worker-{index}", "namespace": "default", "labels": labels},
             "spec": {"nodeName": "here", "containers": [{"name": "main", "image": "x"}],

@@ -9,6 +9,7 @@ import pytest
 
 from trainmaster.api.core import PODS
 from trainmaster.api.kubeflow_v1 import TF_JOB
+from trainmaster.api.membership import JOB_ROLE
 from trainmaster.api.meta import Object
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import Identity, account
@@ -65,7 +66,7 @@ async def story() -> AsyncIterator[Story]:
         pods = {}
         for index, role in enumerate(("master", "")):
             labels = {"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": str(index),
-                      **({reports.JOB_ROLE: role} if role else {})}
+                      **({JOB_ROLE: role} if role else {})}
             pod = {"metadata": {"name": f"a-worker-{index}", "namespace": "default", "labels": labels,
                                 "ownerReferences": [owner]},
                    "spec": {"nodeName": "here", "containers": [{"name": "tensorflow", "image": "x"}]}}
