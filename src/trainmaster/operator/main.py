@@ -13,7 +13,7 @@ from trainmaster.kube.client import Client
 from trainmaster.operator.companions import Companions
 from trainmaster.operator.config import DEFAULTS, Settings
 from trainmaster.operator.metrics import Metrics
-from trainmaster.operator.observe import OWNER, Children, owner_index
+from trainmaster.operator.observe import GOING, OWNER, Children, going_index, owner_index
 from trainmaster.operator.pace import Pace
 from trainmaster.operator.reconciler import Reconciler
 from trainmaster.runtime.clock import Clock
@@ -73,8 +73,8 @@ def _wired(
     # Only what carries our labels: a cluster has many pods, and few of them are ours.
     ours = f"{OPERATOR_NAME} in ({','.join(sorted(known.kind.controller for known in frameworks))})"
     pods, services = (
-        Informer(client, resource, clock=clock, namespace=settings.namespace, labels=ours, indexes={OWNER: owner_index})
-        for resource in (PODS, SERVICES)
+        Informer(client, resource, clock=clock, namespace=settings.namespace, labels=ours, indexes=indexes)
+        for resource, indexes in ((PODS, {OWNER: owner_index, GOING: going_index}), (SERVICES, {OWNER: owner_index}))
     )
     children = Children(pods, services, Recent(clock), Recent(clock), Companions(client, clock, beside))
     informers, controllers, pace = [pods, services], [], Pace()
@@ -85,7 +85,7 @@ def _wired(
             framework.kind.controller, metrics.measured(framework.kind.controller, reconciler.reconcile), clock=clock,
             workers=settings.workers, informers=[pods, services, jobs],
         )
-        _connect(controller, framework, clock, pace, jobs, (pods, services, *beside.values()))
+        _connect(controller, framework, clock, pace, jobs, pods, (services, *beside.values()))
         informers.append(jobs)
         controllers.append(controller)
     return informers, controllers
@@ -141,8 +141,8 @@ async def _in_good_order(
 
 
 def _connect(
-    controller: Controller[Key], framework: Framework, clock: Clock, pace: Pace, jobs: Informer,
-    children: tuple[Informer, ...],
+    controller: Controller[Key], framework: Framework, clock: Clock, pace: Pace, jobs: Informer, pods: Informer,
+    beside: Sequence[Informer],
 ) -> None:
     """Look at a job whenever it or one of its children changes. What the change was is not passed on."""
 
@@ -166,8 +166,17 @@ def _connect(
             elif thing is not None and owner is None and jobs.copy.get(namespace_of(thing), name_of(thing)):
                 controller.queue.add_at(key_of(thing), clock.now() + pace.moment)  # a pod group that a user made (B-14)
 
+    def pod_changed(before: Object | None, after: Object | None) -> None:
+        owner = controller_of(after) if after is not None else None
+        if before is None or after is None or owner is None or owner.get("kind") != framework.kind.kind:
+            return
+        if going_index(before) and not going_index(after) and not pods.copy.holds(GOING, str(owner.get("uid"))):
+            # The last that ran has ended: no more news will come, and somebody waits for this one.
+            controller.queue.add(Key(namespace_of(after), str(owner.get("name"))))
+
     jobs.on_change(job_changed)
-    for informer in children:
+    pods.on_change(pod_changed)
+    for informer in (pods, *beside):
         informer.on_change(child_changed)
 
 

@@ -8,12 +8,18 @@ from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.recent import Recent
 
 OWNER = "owner"
+GOING = "going"
 
 
 def owner_index(thing: Object) -> tuple[str, ...]:
     """Index of local copies by the UID of the controller."""
     owner = controller_of(thing)
     return (str(owner.get("uid")),) if owner else ()
+
+
+def going_index(pod: Object) -> tuple[str, ...]:
+    """The same, only of pods that have not ended."""
+    return owner_index(pod) if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed") else ()
 
 
 class Children:

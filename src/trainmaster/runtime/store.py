@@ -40,6 +40,10 @@ class LocalCopy:
         """Objects to which `index` gives `value`, in no order that means anything."""
         return list(self._by[index].get(value, {}).values())
 
+    def holds(self, index: str, value: str) -> bool:
+        """Whether `index` gives `value` to any object."""
+        return value in self._by[index]
+
     def all(self) -> list[Object]:
         return list(self._objects.values())
 

@@ -39,6 +39,20 @@ async def test_a_quiet_job_still_meets_its_deadline() -> None:
         assert "Failed" == await last(it)
 
 
+async def test_the_end_of_the_last_pod_is_the_end_of_the_job_at_once() -> None:
+    """News of one pod among several waits a moment for the others'; after the last there is nothing to wait for."""
+    async with stage() as it:
+        await begun(it, roles={"Worker": (2, "Never")}, successPolicy="AllWorkers")
+        seen = []
+        for pod in ("*-0", "*-1"):
+            await it.succeed(pod)
+            await it.clock.advance(0.001)
+            worker = (await it.status())["replicaStatuses"]["Worker"]
+            seen.append((await last(it), worker.get("succeeded", 0)))
+
+        assert [("Running", 0), ("Succeeded", 2)] == seen
+
+
 async def test_a_finished_job_goes_in_time() -> None:
     async with stage(collects=True) as it:
         await begun(it, policy={"ttlSecondsAfterFinished": 600})

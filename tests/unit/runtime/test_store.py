@@ -87,6 +87,7 @@ def test_indexes_follow_every_change() -> None:
     copy.replace([at(6, "c", node="x")])
     assert ["c"] == [name_of(thing) for thing in copy.by("node", "x")]
     assert [] == copy.by("node", "y")
+    assert [True, False] == [copy.holds("node", node) for node in ("x", "y")]
 
 
 def test_an_index_that_fails_on_one_object_loses_none() -> None:

@@ -26,7 +26,7 @@ from trainmaster.api.meta import (
     uid_of,
 )
 from trainmaster.cluster.controllers import backing
-from trainmaster.cluster.controllers.backing import Selectors, is_backed
+from trainmaster.cluster.controllers.backing import Selectors, is_backed, is_headless
 from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.reduced import Reduced
 from trainmaster.cluster.controllers.refusals import namespace_is_ending
@@ -40,6 +40,9 @@ from trainmaster.runtime.informer import Informer
 # News about pods comes in bursts. Waiting so long, a service of a thousand pods is written a few times and not a
 # thousand. Names are answered from the pods themselves and do not wait for this.
 BURST = timedelta(milliseconds=50)
+# Nobody sends anything by what is written about a headless service: it is there to be read. A job has one for each
+# replica, and all of their pods begin at the same moment as these, which must not be the moment to write about them.
+UNHURRIED = timedelta(seconds=1)
 LABEL = "label"
 OF_SERVICE = "service"
 
@@ -103,17 +106,24 @@ class Follower:
             self._ended.discard(key)
             if is_backed(after):
                 self.needed.set()
-        self.endpoints_controller.queue.add(key)
-        self.slices_controller.queue.add(key)
+        if after is not None and is_headless(after):
+            self._look(key, UNHURRIED)
+        else:
+            self.endpoints_controller.queue.add(key)
+            self.slices_controller.queue.add(key)
 
     def _pod_changed(self, before: Object | None, after: Object | None) -> None:
         if before is not None and after is not None and backing.unchanged(before, after):
             return
-        soon = self._clock.now() + BURST
         for pod in (before, after):
             for key in self._selectors.selecting(namespace_of(pod), labels_of(pod)) if pod is not None else ():
-                self.endpoints_controller.queue.add_at(key, soon)
-                self.slices_controller.queue.add_at(key, soon)
+                service = self.services.copy.get(key.namespace, key.name)
+                self._look(key, UNHURRIED if service is not None and is_headless(service) else BURST)
+
+    def _look(self, key: Key, after: timedelta) -> None:
+        moment = self._clock.now() + after
+        self.endpoints_controller.queue.add_at(key, moment)
+        self.slices_controller.queue.add_at(key, moment)
 
     def _endpoints_changed(self, before: Object | None, after: Object | None) -> None:
         if labels_of(after or {}).get(backing.MANAGED_BY) == backing.MANAGER:

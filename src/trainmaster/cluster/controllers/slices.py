@@ -1,7 +1,9 @@
 """The EndpointSlices of a service: what to create, change and delete. Pure.
 
-An endpoint stays in the slice it is in, so that one pod that comes or goes changes one slice. Names follow from the
-service, the ports and a number: a creation whose answer was lost is found instead of repeated.
+An endpoint stays in the slice it is in, so that one pod that comes or goes changes one slice. A slice that nobody needs
+any more becomes the next that is needed, as in Kubernetes: the empty one that a service begins with is filled when its
+first pod is there, and is empty again after the last. Names follow from the service, the ports and a number: a creation
+whose answer was lost is found instead of repeated.
 """
 
 import hashlib
@@ -40,7 +42,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """In this order they can be carried out at any time: nobody is missing in between, at worst listed twice."""
+    """In this order they can be carried out at any time. Who stays with the same ports is never missing in between."""
 
     create: Sequence[Object] = ()
     update: Sequence[Object] = ()
@@ -52,7 +54,9 @@ def changes(service: Object, pods: Iterable[Object], existing: Iterable[Object])
     wanted = _wanted(service, pods)
     here: dict[Group, list[Object]] = {}
     delete = []
-    for one in sorted(existing, key=name_of):
+    known = sorted(existing, key=name_of)
+    taken = {name_of(one) for one in known}
+    for one in known:
         if _is_of(one, service) and group_of(one) in wanted:
             here.setdefault(group_of(one), []).append(one)
         else:
@@ -60,10 +64,24 @@ def changes(service: Object, pods: Iterable[Object], existing: Iterable[Object])
     create: list[Object] = []
     update: list[Object] = []
     for group, endpoints in wanted.items():
-        made, changed, emptied = _filled(service, group, endpoints, here.get(group, []))
+        made, changed, emptied = _filled(service, group, endpoints, here.get(group, []), taken)
         create += made
         update += changed
         delete += emptied
+    return _reused(service, Changes(create, update, delete))
+
+
+def _reused(service: Object, todo: Changes) -> Changes:
+    """The same, where what would be deleted takes the place of what would be created. A slice's family is for ever."""
+    create, update, delete = list(todo.create), list(todo.update), []
+    for old in todo.delete:
+        same_family = (one for one in create if one["addressType"] == old.get("addressType"))
+        new = next(same_family, None) if _is_of(old, service) else None
+        if new is None:
+            delete.append(old)
+        else:
+            create.remove(new)
+            update.append({**new, "metadata": {**metadata(old), "labels": labels_of(new)}})
     return Changes(create, update, delete)
 
 
@@ -100,7 +118,7 @@ def _endpoint(service: Object, pod: Object, at: str) -> Object:
 
 
 def _filled(
-    service: Object, group: Group, endpoints: Mapping[str, Object], existing: Sequence[Object]
+    service: Object, group: Group, endpoints: Mapping[str, Object], existing: Sequence[Object], taken: set[str]
 ) -> tuple[list[Object], list[Object], list[Object]]:
     """New, changed and superfluous slices of one group."""
     contents, waiting = _placed(endpoints, existing)
@@ -110,7 +128,6 @@ def _filled(
             kept += waiting[:room]
             waiting = waiting[room:]
     created: list[Object] = []
-    taken = {name_of(one) for one in existing}
     while waiting or not (existing or created):
         created.append(_new(service, group, waiting[:MOST_ENDPOINTS], taken))
         waiting = waiting[MOST_ENDPOINTS:]

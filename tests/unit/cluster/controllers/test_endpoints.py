@@ -230,6 +230,24 @@ async def test_a_burst_of_pods_is_a_few_writes(cluster: Cluster, client: Client,
     assert 5 > len([write for write in wire.writes if "/endpoints" in write.path])
 
 
+async def test_a_headless_service_and_its_pods_are_written_about_once_when_they_have_begun(
+    cluster: Cluster, client: Client, clock: VirtualClock
+) -> None:
+    wire = cluster.transport("endpoints")
+    async with at_work(following(Client(wire), clock)):
+        await clock.advance(seconds=1)
+        await client.create(SERVICES, service(clusterIP="None"))
+        await clock.advance(seconds=0.5)
+        await place(client, ready=False)
+        await clock.advance(seconds=0.2)
+        await report(client)
+        await clock.advance(seconds=2)
+
+        assert (["p-1"], []) == await listed(client)
+        assert ["p-1"] == await sliced(client)
+    assert ["POST", "POST"] == [write.method for write in wire.writes if "/endpoint" in write.path]
+
+
 async def test_a_pod_that_changes_in_other_ways_is_no_news(
     cluster: Cluster, client: Client, clock: VirtualClock
 ) -> None:

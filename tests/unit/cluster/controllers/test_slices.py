@@ -107,7 +107,7 @@ def test_large_services_have_several_slices_and_one_pod_changes_one() -> None:
     ("before", "after", "expected"),
     [
         pytest.param(service_here(), service_here(labels={"a": "b"}), (0, 1, 0), id="labels follow the service"),
-        pytest.param(service_here(), service_here(ports=[{"port": 9}]), (1, 0, 1), id="other ports, another slice"),
+        pytest.param(service_here(), service_here(ports=[{"port": 9}]), (0, 1, 0), id="other ports, in the same slice"),
         pytest.param(service_here(), {**service_here(), "metadata": {**service_here()["metadata"], "uid": "again"}},
                      (1, 0, 1), id="a service made again has slices of its own"),
         pytest.param(service_here(), service_here(), (0, 0, 0), id="nothing changed, nothing to do"),
@@ -117,6 +117,15 @@ def test_changes_of_the_service(before: Object, after: Object, expected: tuple[i
     todo = changes(after, [kept()], made(before, kept()))
 
     assert expected == (len(todo.create), len(todo.update), len(todo.delete))
+
+
+def test_the_empty_slice_of_a_new_service_is_the_one_that_its_pods_come_to_and_leave() -> None:
+    empty = made(service_here())
+    full = applied(changes(service_here(), [kept()], empty), empty)
+    left = applied(changes(service_here(), [], full), full)
+
+    assert 1 == len({name_of(one) for one in (*empty, *full, *left)})
+    assert [(0, 0), (1, 1), (0, 0)] == [(len(one["endpoints"]), len(one["ports"])) for one in (*empty, *full, *left)]
 
 
 def test_a_creation_that_is_repeated_has_the_same_names() -> None:
