@@ -163,6 +163,8 @@ class Client:
         try:
             async for line in lines(stream.chunks()):
                 event = self._event(line)
+                if event is None:
+                    continue
                 thing = event.get("object")
                 if not isinstance(thing, dict):
                     raise Unreachable("a watch event without an object came; is this a Kubernetes API?")
@@ -172,8 +174,8 @@ class Client:
         finally:
             await stream.close()
 
-    def _event(self, line: bytes) -> Object:
-        """A line of a watch. Raises Unreachable."""
+    def _event(self, line: bytes) -> Object | None:
+        """A line of a watch, or None: nothing to tell. Raises Unreachable."""
         return decoded(line, "a watch event")
 
     async def stream(self, path: str, query: Query = (), *, accept: str = "*/*") -> Stream:

@@ -8,6 +8,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal, TypedDict
+
+import msgspec
 
 from trainmaster.api.meta import Object, Resource, metadata
 from trainmaster.cluster.controllers.graph import Item, item_of
@@ -21,7 +24,6 @@ from trainmaster.runtime.store import older
 
 # How long one that cannot be listed keeps the others waiting. Kubernetes has the same patience.
 PATIENCE = 30.0
-KEPT = ("name", "namespace", "uid", "resourceVersion", "ownerReferences", "finalizers", "deletionTimestamp")
 
 Listener = Callable[[Item | None, Item | None], None]
 log = logger("inventory")
@@ -31,7 +33,7 @@ log = logger("inventory")
 class Follower:
     """One kind that is followed."""
 
-    client: Reduced
+    client: "Bare"
     informer: Informer
     began: float
     task: asyncio.Task[None]
@@ -113,7 +115,7 @@ class Inventory:
                 self._follow(resource, group)
 
     def _follow(self, resource: Resource, group: asyncio.TaskGroup, instead: Follower | None = None) -> None:
-        client = Reduced(self._client, _bones, bare=True)
+        client = Bare(self._client)
         informer = Informer(client, resource, clock=self._clock)
         informer.on_change(partial(self._tell, resource))
         task = group.create_task(self._run(resource, informer, instead))
@@ -145,6 +147,44 @@ class Inventory:
 def _is_event(resource: Resource) -> bool:
     """Nothing owns an event, nothing holds one back, and they are the most numerous of all."""
     return resource.plural == "events" and resource.group in ("", "events.k8s.io")
+
+
+class _Metadata(TypedDict, total=False):
+    """What is kept of an object. The rest, most of all who owns which field, is passed over without being read."""
+
+    name: str
+    namespace: str
+    uid: str
+    resourceVersion: str
+    ownerReferences: list[Object]
+    finalizers: list[str]
+    deletionTimestamp: str
+
+
+class _Thing(TypedDict):
+    metadata: _Metadata
+
+
+class _Event(TypedDict):
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    object: _Thing
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+KEPT = tuple(_Metadata.__annotations__)
+
+
+class Bare(Reduced):
+    """A client that keeps the bones of things."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client, _bones, bare=True)
+
+    def _event(self, line: bytes) -> Object | None:
+        try:
+            return dict(_EVENT.decode(line))
+        except msgspec.DecodeError:
+            return super()._event(line)      # a bookmark, an error, or something that nobody expects
 
 
 def _bones(thing: Object) -> Object:

@@ -74,5 +74,5 @@ async def _over_everything(
         group.create_task(workloads.run(client_of("workloads"), clock, inventory))
         if directories is not None:
             group.create_task(storage.run(client_of("persistent-volume-binder"), clock, inventory, directories))
-            group.create_task(ephemeral.run(client_of("ephemeral-volume-controller"), clock, inventory))
+            group.create_task(ephemeral.run(client_of("ephemeral-volume-controller"), clock))
         group.create_task(inventory.run())

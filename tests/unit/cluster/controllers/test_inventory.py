@@ -1,15 +1,19 @@
 """Everything there is, followed: kinds that come, go, change their version, or cannot be listed."""
 
+from collections.abc import AsyncIterator, Mapping
+
+import orjson
+import pytest
 from tests.unit.cluster.controllers.stage import at_work, config_map, custom, definition, make
 
 from trainmaster.api.core import CONFIG_MAPS, DEFINITIONS, EVENTS, PODS
 from trainmaster.api.meta import Object, metadata
 from trainmaster.cluster.controllers.graph import Item
-from trainmaster.cluster.controllers.inventory import Inventory
+from trainmaster.cluster.controllers.inventory import Bare, Inventory
 from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.reduced import Reduced
-from trainmaster.kube.client import Client
-from trainmaster.kube.transport import Request
+from trainmaster.kube.client import Client, decoded
+from trainmaster.kube.transport import Request, Response
 from trainmaster.runtime.informer import Informer
 from trainmaster.testing.builders import pod
 from trainmaster.testing.clock import VirtualClock
@@ -164,3 +168,56 @@ async def test_a_copy_keeps_what_it_was_told_to_and_asks_for_no_more(
         assert [{"metadata"}, {"metadata"}] == [set(thing) for thing in informer.copy.all()]
         assert all("PartialObjectMetadata" in accept for accept in asked)
         assert "before" == metadata(await reduced.get(PODS, "before", "default"))["name"], "the rest goes through"
+
+
+class Plain(Bare):
+    """The same, read as a whole."""
+
+    def _event(self, line: bytes) -> Object | None:
+        return decoded(line, "a watch event")
+
+
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "1", "controller": True, "blockOwnerDeletion": True}
+
+
+@pytest.mark.parametrize("about", [
+    pytest.param({}, id="a name alone"),
+    pytest.param({"ownerReferences": [OWNER, {**OWNER, "more": [1, {}]}], "finalizers": ["a/b", "c"]},
+                 id="owners and finalizers"),
+    pytest.param({"ownerReferences": [], "finalizers": []}, id="neither, as lists"),
+    pytest.param({"ownerReferences": None, "deletionTimestamp": None}, id="neither, as null"),
+    pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"a": "b"}, "managedFields": [{}]},
+                 id="its end, and what is not kept"),
+    pytest.param({"finalizers": [1], "uid": 7}, id="values of a type that nobody expects"),
+])
+@pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "WHATEVER"])
+async def test_the_bones_of_a_thing_are_the_same_as_of_one_that_is_read_as_a_whole(about: Object, type_: str) -> None:
+    thing = {"kind": "PartialObjectMetadata", "metadata": {"name": "ä", "resourceVersion": "7", **about}}
+    script = Script(orjson.dumps({"type": type_, "object": thing}) + b"\n")
+
+    seen = [[(event.type, {"metadata": event.object["metadata"]} if type_ == "BOOKMARK" else event.object)
+             async for event in client.watch(CONFIG_MAPS)] for client in (Bare(Client(script)), Plain(Client(script)))]
+
+    assert seen[0] == seen[1] != []
+
+
+class Script:
+    """A server that says one thing."""
+
+    status = 200
+    headers: Mapping[str, str] = {}
+
+    def __init__(self, said: bytes) -> None:
+        self._said = said
+
+    async def send(self, request: Request) -> Response:
+        raise AssertionError(f"nobody asked for {request.path}")
+
+    async def open(self, _request: Request) -> "Script":
+        return self
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._said
+
+    async def close(self) -> None:
+        """Nothing is held."""

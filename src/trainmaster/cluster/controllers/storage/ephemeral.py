@@ -1,7 +1,7 @@
 """Claims of ephemeral volumes: each is made for one pod, from the template in the pod, and goes with it.
 
-The pod is read once, when it appears: following all pods with their specifications would cost every pod something for a
-kind of volume that few have. The rest is anybody's claim: bound, provisioned and, since the pod owns it, collected.
+Few pods have such a volume, so only those are read; to ask the server for each new pod was a tenth of what the pod cost
+it. The rest is anybody's claim: bound, provisioned and, since the pod owns it, collected.
 """
 
 import asyncio
@@ -9,21 +9,22 @@ from datetime import datetime
 
 from trainmaster.api.claims import claim_of, foreign
 from trainmaster.api.core import CLAIMS, PODS
-from trainmaster.api.meta import Key, Object, being_deleted, name_of, namespace_of, uid_of
-from trainmaster.cluster.controllers.graph import Item
-from trainmaster.cluster.controllers.inventory import Inventory
+from trainmaster.api.meta import Key, Object, being_deleted, key_of, metadata, name_of, namespace_of, uid_of
+from trainmaster.cluster.controllers.reduced import Only, Reduced
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import AlreadyExists, NotFound
+from trainmaster.kube.errors import AlreadyExists
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.controller import Controller
+from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.recorder import Recorder
 
 
-async def run(client: Client, clock: Clock, inventory: Inventory) -> None:
+async def run(client: Client, clock: Clock) -> None:
     """Make them until cancelled."""
     maker = Maker(client, clock)
-    inventory.on_change(maker.something_changed)
-    await maker.controller.run()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(maker.pods.run())
+        group.create_task(maker.controller.run())
 
 
 class Maker:
@@ -32,21 +33,20 @@ class Maker:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._recorder = Recorder(client, "ephemeral_volume", clock)
-        self.controller: Controller[Key] = Controller("ephemeral-volumes", self.reconcile, clock=clock, workers=2)
+        self.pods = Informer(Reduced(client, _kept, only=Only(b'"ephemeral"', _has_templates)), PODS, clock=clock)
+        self.controller: Controller[Key] = Controller(
+            "ephemeral-volumes", self.reconcile, clock=clock, workers=2, informers=[self.pods]
+        )
+        self.pods.on_change(self._pod_changed)
 
-    def something_changed(self, before: Item | None, after: Item | None) -> None:
-        if before is None and after is not None and after.resource == PODS:
-            self.controller.queue.add(after.key)
+    def _pod_changed(self, before: Object | None, after: Object | None) -> None:
+        if before is None and after is not None:
+            self.controller.queue.add(key_of(after))
 
     async def reconcile(self, key: Key) -> datetime | None:
-        try:
-            pod = await self._client.get(PODS, key.name, key.namespace)
-        except NotFound:
-            return None
-        templates = {claim_of(pod, volume): template for volume in pod["spec"].get("volumes") or ()
-                     if (template := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"))}
-        if templates and not being_deleted(pod):
-            await asyncio.gather(*(self._make(pod, name, template) for name, template in templates.items()))
+        pod = self.pods.copy.get(key.namespace, key.name)
+        if pod is not None and not being_deleted(pod):
+            await asyncio.gather(*(self._make(pod, name, template) for name, template in _templates(pod).items()))
         return None
 
     async def _make(self, pod: Object, name: str, template: Object) -> None:
@@ -67,3 +67,22 @@ def claim_from(pod: Object, name: str, template: Object) -> Object:
         "metadata": {"name": name, "namespace": namespace_of(pod), "ownerReferences": [owner],
                      **{part: about[part] for part in ("labels", "annotations") if about.get(part)}},
     }
+
+
+def _templates(pod: Object) -> dict[str, Object]:
+    """By the name of the claim that is made of each."""
+    return {claim_of(pod, volume): template for volume in (pod.get("spec") or {}).get("volumes") or ()
+            if (template := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"))}
+
+
+def _has_templates(pod: Object) -> bool:
+    return bool(_templates(pod))
+
+
+def _kept(pod: Object) -> Object:
+    """What matters of a pod here: who it is, and its templates."""
+    about = metadata(pod)
+    fields = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
+    volumes = [volume for volume in pod["spec"]["volumes"] if volume.get("ephemeral")]
+    return {"apiVersion": pod["apiVersion"], "kind": pod["kind"], "spec": {"volumes": volumes},
+            "metadata": {field: about[field] for field in fields if field in about}}
