@@ -28,8 +28,8 @@ def command(asked: cluster.Asked, words: tuple[str, ...], files: tuple[str, ...]
             wait: bool, ignore_not_found: bool, form: str) -> None:
     """Delete jobs with their pods, or objects of any kind."""
     from trainmaster.kube.blocking import done
-    from trainmaster.sdk.changes import remove
     from trainmaster.sdk.jobs import is_job
+    from trainmaster.sdk.removal import remove
 
     if not (words or files or labels or everything):
         raise click.UsageError("say what to delete: a JOB, KIND NAME, -f FILE, -l LABELS or --all")
@@ -38,8 +38,9 @@ def command(asked: cluster.Asked, words: tuple[str, ...], files: tuple[str, ...]
     with asked.client(changes=True) as client:
         target = _Target(client, ignore_not_found)
         found = list(target.in_files(files) if files else target.named(words, labels, everything))
+        session = client.session
         for resource, thing in found:
-            done(remove(client.session, resource, thing, wait=wait, foreground=is_job(resource)))
+            done(remove(session.client, session.clock, resource, thing, wait=wait, foreground=is_job(resource)))
             reported(resource, thing, "deleted", form)
         if not found:
             say("Nothing to delete.")

@@ -38,7 +38,7 @@ class Following:
             if FOR_JOB not in labels_of(one.thing):
                 name = one.thing["metadata"]["name"]
                 self._view.note(f"{one.resource.kind} {name} {one.how}")
-        jobs = [one for one in submitted if one.is_job]
+        jobs = [one for one in submitted if one.is_training]
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._pressed)
         codes: list[int] = []
         tasks = {asyncio.create_task(self._follow(job, alone=len(jobs) == 1)): job for job in jobs}

@@ -147,6 +147,7 @@ async def follow(path: Path, context: str | None, namespace: str, view: RunView,
     from trainmaster.kube import kubeconfig
     from trainmaster.kube.client import Client
     from trainmaster.kube.errors import KubeError
+    from trainmaster.runtime.clock import RealClock
     from trainmaster.sdk.submit import submit
 
     try:
@@ -158,7 +159,7 @@ async def follow(path: Path, context: str | None, namespace: str, view: RunView,
         raise Told(str(problem), BAD_INPUT) from problem
     try:
         await mistakes.look(client, manifests, namespace or access.namespace)
-        submitted = await submit(client, manifests, namespace or access.namespace)
+        submitted = await submit(client, RealClock(), manifests, namespace or access.namespace)
         return await Following(client, view, hangs_after=hangs_after).run(submitted)
     except ManifestError as problem:
         raise Told(mistakes.better(problem, manifests), BAD_INPUT) from problem

@@ -37,16 +37,11 @@ class Survey:
     failed: Mapping[str, KubeError] = field(default_factory=dict)     # by group and version, as `metrics.k8s.io/v1`
 
 
-async def served(client: Client) -> list[Served]:
-    """Every kind once, in the version its group prefers, without subresources. Raises what goes wrong."""
-    found = await survey(client)
-    for error in found.failed.values():
-        raise error
-    return list(found.kinds)
-
-
 async def survey(client: Client) -> Survey:
-    """The same, as far as it can be found out. Raises if nothing can be."""
+    """Every kind once, in the version its group prefers, without subresources, as far as it can be found out.
+
+    Raises if nothing can be.
+    """
     kinds: list[Served] = []
     failed: dict[str, KubeError] = {}
     for root in ("/api", "/apis"):

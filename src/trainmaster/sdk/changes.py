@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import aclosing
 
 from trainmaster.api.core import CONFIG_MAPS, PODS
-from trainmaster.api.meta import Object, Resource, metadata, name_of, namespace_of, uid_of
-from trainmaster.kube.errors import NotFound
+from trainmaster.api.meta import Object, metadata, name_of, uid_of
 from trainmaster.sdk.errors import NoReplica, NotPossible, TimedOut
 from trainmaster.sdk.jobs import Job, is_training
+from trainmaster.sdk.removal import PATIENCE, remove
 from trainmaster.sdk.replicas import replica_of
 from trainmaster.sdk.session import JobRef, Session
 from trainmaster.sdk.submit import FOR_JOB, owned_by
@@ -18,7 +18,6 @@ from trainmaster.sdk.submit import FOR_JOB, owned_by
 # Written by whoever handled the old object; the new one gets its own.
 _OF_THE_OLD = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "deletionTimestamp",
                "deletionGracePeriodSeconds", "finalizers", "selfLink", "ownerReferences")
-PATIENCE = 120.0     # seconds for pods to end, twice the default grace
 
 
 async def scale(session: Session, job: JobRef, replicas: int | Mapping[str, int], namespace: str | None = None) -> Job:
@@ -100,7 +99,7 @@ async def _again(session: Session, job: Job) -> Job:
     kept = await _made_for(session, job)
     for name in kept:      # else the script that was sent goes with the old job, and the new one waits for it
         await session.client.patch(CONFIG_MAPS, name, job.namespace, {"metadata": {"ownerReferences": None}})
-    await remove(session, job.resource, job.object, wait=True)
+    await remove(session.client, session.clock, job.resource, job.object)
     made = await session.client.create(job.resource, fresh, namespace=job.namespace)
     for name in kept:
         await session.client.patch(CONFIG_MAPS, name, job.namespace, owned_by(job.resource, made))
@@ -138,33 +137,8 @@ async def _without_pods(session: Session, job: Job) -> None:
 async def delete(session: Session, job: JobRef, namespace: str | None = None, *, wait: bool = True) -> Job:
     """With all that it owns. Returns once it is gone, unless told not to wait."""
     there = await session.find(job, namespace)
-    await remove(session, there.resource, there.object, wait=wait)
+    await remove(session.client, session.clock, there.resource, there.object, wait=wait)
     return there
-
-
-async def remove(session: Session, resource: Resource, thing: Object, *, wait: bool, foreground: bool = True) -> None:
-    """Any object, by its UID: one that was made anew under the name stays."""
-    name, namespace, uid = name_of(thing), namespace_of(thing), uid_of(thing)
-    selector = f"metadata.name={name}"
-    try:
-        page = await session.client.list(resource, namespace, fields=selector)
-        await session.client.delete(resource, name, namespace, uid=uid,
-                                    propagation="Foreground" if foreground else "Background")
-    except NotFound:
-        return
-    ends = session.clock.monotonic() + PATIENCE
-    while wait and any(uid_of(item) == uid for item in page.items):
-        seconds = int(ends - session.clock.monotonic())
-        if seconds <= 0:
-            held = ", ".join(metadata(page.items[0]).get("finalizers") or ()) or "nothing that can be seen"
-            raise TimedOut(f"{resource.kind} {name} is being deleted, but is not gone after {PATIENCE:.0f} s; it is "
-                           f"held by {held}.")
-        watch = session.client.watch(resource, namespace, fields=selector, revision=page.revision, timeout=seconds)
-        async with aclosing(watch) as events:
-            async for event in events:
-                if event.type == "DELETED" and uid_of(event.object) == uid:
-                    return
-        page = await session.client.list(resource, namespace, fields=selector)
 
 
 async def _patched(session: Session, job: Job, patch: Object) -> Job:

@@ -25,10 +25,10 @@ from trainmaster.sdk import ends
 from trainmaster.sdk.ends import LAST_WORDS
 from trainmaster.sdk.errors import NoJob
 from trainmaster.sdk.happenings import in_order
+from trainmaster.sdk.jobs import is_training
 from trainmaster.sdk.pulse import QUIET, Pulse, hangs, last_lines, pulses
 from trainmaster.sdk.pulse import told as pulse_told
 from trainmaster.sdk.replicas import Replica, replica_of
-from trainmaster.sdk.submit import is_job
 from trainmaster.sdk.usage import usage
 
 GROUP_KEYS = ("scheduling.k8s.io/group-name",)
@@ -51,7 +51,7 @@ async def explain(client: Client, name: str, namespace: str, *, now: datetime | 
     doubt after `quiet` seconds of silence. Raises NoJob."""
     kinds = {kind.resource for kind in (await survey(client)).kinds}
     found = []
-    for resource in sorted((kind for kind in kinds if is_job(kind)), key=lambda kind: kind.kind):
+    for resource in sorted((kind for kind in kinds if is_training(kind)), key=lambda kind: kind.kind):
         try:
             job = await client.get(resource, name, namespace)
         except NotFound:

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from trainmaster.api.meta import Json, Object, Resource, labels_of, name_of, uid_of
 from trainmaster.api.validation import problems
 from trainmaster.kube.client import Client
-from trainmaster.kube.discovery import served
+from trainmaster.kube.discovery import survey
 from trainmaster.kube.errors import AlreadyExists, ApiError, NotFound
+from trainmaster.sdk.errors import TimedOut
+from trainmaster.sdk.jobs import Job, is_training
 from trainmaster.sdk.manifests import Manifest, ManifestError, unknown_kind
+from trainmaster.sdk.removal import remove
+from trainmaster.sdk.session import Clock
 
 MANAGER = "trainmaster-run"
 FOR_JOB = "trainmaster.dev/job"      # label of what was made for a job of that name, and is to go with it
@@ -23,27 +27,25 @@ class Submitted:
     how: str
 
     @property
-    def is_job(self) -> bool:
-        return is_job(self.resource)
+    def is_training(self) -> bool:
+        return is_training(self.resource)
 
 
-def is_job(resource: Resource) -> bool:
-    """A training job is a kind of kubeflow's group whose name says so."""
-    return resource.group == "kubeflow.org" and resource.kind.endswith("Job")
-
-
-async def submit(client: Client, manifests: Sequence[Manifest], namespace: str) -> list[Submitted]:
+async def submit(client: Client, clock: Clock, manifests: Sequence[Manifest], namespace: str) -> list[Submitted]:
     """Create the objects in order. A finished job of the same name makes room. Raises ManifestError."""
-    kinds = {(s.resource.api_version, s.resource.kind): s.resource for s in await served(client)}
+    there = await survey(client)
+    kinds = {(s.resource.api_version, s.resource.kind): s.resource for s in there.kinds}
     unknown = [m for m in manifests if (m.thing["apiVersion"], m.thing["kind"]) not in kinds]
     if unknown:
+        if (problem := there.failed.get(unknown[0].thing["apiVersion"])) is not None:
+            raise problem      # its group does not answer; that another one does not is no matter
         raise ManifestError(unknown_kind(unknown[0], list(kinds)))
     for manifest in manifests:   # all before any is sent: half of a file is worse than none of it
         if wrong := problems(manifest.thing):
             raise ManifestError("; ".join(f"{manifest.place(problem.field)}: {problem}" for problem in wrong))
     resources = [kinds[manifest.thing["apiVersion"], manifest.thing["kind"]] for manifest in manifests]
     # First, since what comes with a job may have the name of what goes with the old one.
-    replaced = [await _make_room(client, manifest, resource, namespace)
+    replaced = [await _make_room(client, clock, manifest, resource, namespace)
                 for manifest, resource in zip(manifests, resources, strict=True)]
     found = [
         await _submit(client, manifest, resource, namespace, replaced=gone)
@@ -53,9 +55,11 @@ async def submit(client: Client, manifests: Sequence[Manifest], namespace: str) 
     return found
 
 
-async def _make_room(client: Client, manifest: Manifest, resource: Resource, namespace: str) -> bool:
+async def _make_room(
+    client: Client, clock: Clock, manifest: Manifest, resource: Resource, namespace: str
+) -> bool:
     """Remove a finished job of the same name; whether there was one."""
-    if not is_job(resource) or not name_of(manifest.thing):
+    if not is_training(resource) or not name_of(manifest.thing):
         return False
     where = manifest.thing["metadata"].get("namespace") or namespace
     try:
@@ -64,9 +68,12 @@ async def _make_room(client: Client, manifest: Manifest, resource: Resource, nam
         return False
     except ApiError as problem:
         raise ManifestError(f"{manifest.source}: {problem}") from problem
-    if not finished(there):
+    if not Job(resource, there).finished:
         return False
-    await _remove(client, resource, there, where)
+    try:
+        await remove(client, clock, resource, there)
+    except TimedOut as problem:
+        raise ManifestError(f"{manifest.source}: {problem}") from problem
     return True
 
 
@@ -79,7 +86,7 @@ async def _submit(
         made = await _create(client, resource, thing, where)
         return Submitted(resource, made, "replaced the finished one" if replaced else "created")
     except AlreadyExists as problem:
-        if not is_job(resource):
+        if not is_training(resource):
             return Submitted(resource, await _update(client, manifest, resource, where), "updated")
         there = await client.get(resource, name_of(thing), where)
         if not _holds(there.get("spec"), thing.get("spec")):
@@ -95,10 +102,10 @@ async def _submit(
 
 async def _hand_over(client: Client, found: Sequence[Submitted]) -> None:
     """What was made for a job goes when the job does."""
-    jobs = {name_of(one.thing): one for one in found if one.is_job}
+    jobs = {name_of(one.thing): one for one in found if one.is_training}
     for one in found:
         job = jobs.get(labels_of(one.thing).get(FOR_JOB, ""))
-        if job is not None and not one.is_job:
+        if job is not None and not one.is_training:
             about = one.thing["metadata"]
             await client.patch(one.resource, about["name"], about["namespace"], owned_by(job.resource, job.thing))
 
@@ -134,18 +141,3 @@ def _holds(there: Json, wanted: Json) -> bool:
     if isinstance(there, list) and isinstance(wanted, list):
         return len(there) == len(wanted) and all(map(_holds, there, wanted))
     return bool(there == wanted)
-
-
-async def _remove(client: Client, resource: Resource, thing: Object, namespace: str) -> None:
-    """Delete it with all that it owns, and wait until it is gone."""
-    name, uid = name_of(thing), uid_of(thing)
-    page = await client.list(resource, namespace, fields=f"metadata.name={name}")
-    await client.delete(resource, name, namespace, uid=uid, propagation="Foreground")
-    async for event in client.watch(resource, namespace, fields=f"metadata.name={name}", revision=page.revision):
-        if event.type == "DELETED" and uid_of(event.object) == uid:
-            return
-
-
-def finished(job: Object) -> bool:
-    conditions = job.get("status", {}).get("conditions") or ()
-    return any(c["type"] in ("Succeeded", "Failed") and c["status"] == "True" for c in conditions)

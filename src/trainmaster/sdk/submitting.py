@@ -40,7 +40,7 @@ async def submit(session: Session, what: Any, namespace: str | None = None, how:
     if len(jobs) != 1:
         raise ManifestError(f"There {'is no job' if not jobs else f'are {len(jobs)} jobs'} in {manifests[0].source}; "
                             "submit takes one at a time, apply takes any number of objects.")
-    made = await create(session.client, manifests, namespace or session.namespace)
+    made = await create(session.client, session.clock, manifests, namespace or session.namespace)
     return next(Job(each.resource, each.thing) for each in made if is_job(each.resource))
 
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from trainmaster.api.meta import Object
-from trainmaster.kube.discovery import served, survey
-from trainmaster.kube.errors import ApiError, NotFound, Unreachable
+from trainmaster.kube.discovery import survey
+from trainmaster.kube.errors import Unreachable
 from trainmaster.kube.transport import Request
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import Cluster, embedded
@@ -57,7 +57,7 @@ def definition(plural: str, *versions: str) -> Object:
 @pytest.mark.parametrize("plan", [pytest.param(nothing, id="at once"), pytest.param(old(), id="one by one")])
 async def test_every_kind_is_told_once_with_its_verbs(plan: Plan, cluster: Cluster) -> None:
     await cluster.install([definition("gears", "v1", "v1beta1"), definition("wheels", "v1beta1")])
-    found = await served(cluster.client(plan=plan))
+    found = (await survey(cluster.client(plan=plan))).kinds
 
     assert len(found) == len({(kind.resource.group, kind.resource.plural) for kind in found})
     assert [True] == [kind.can("list", "watch", "delete") for kind in found if kind.resource.plural == "pods"]
@@ -93,10 +93,3 @@ async def test_a_group_that_fails_hides_no_other(answer: Answer, failed: set[str
 async def test_a_server_that_says_nothing_is_no_empty_server(cluster: Cluster) -> None:
     with pytest.raises(Unreachable):
         await survey(cluster.client(plan=on("GET", "/apis", Refuse())))
-
-
-async def test_who_needs_all_of_it_is_told_of_a_failure(cluster: Cluster) -> None:
-    with pytest.raises(ApiError) as caught:
-        await served(cluster.client(plan=old(on("GET", LEASES, Answer(503)))))
-
-    assert not isinstance(caught.value, NotFound)
