@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from trainmaster.api.core import PODS
-from trainmaster.api.meta import Object, namespace_of, uid_of
+from trainmaster.api.meta import Object, being_deleted, namespace_of, uid_of
 from trainmaster.cluster.kubelet import actions, reap, sysctls
 from trainmaster.cluster.kubelet.checks import Checks
 from trainmaster.cluster.kubelet.containers import CHANGED, policy_of
@@ -204,12 +204,24 @@ class Pods:
                 if isinstance(action, actions.Remove):
                     await self._remove(life, seen)
                     return None
-                await self._perform(life, action)
+                if isinstance(action, actions.EndSandbox) and not being_deleted(pod):
+                    await self._end(life, seen)
+                else:
+                    await self._perform(life, action)
         await self._report(life, seen)
         self._check_drained()
         if life.address:
             await self._refresh(life)
         return actions.earliest(plan.look_again_at, life.renew_at if life.address else None)
+
+    async def _end(self, life: Life, seen: Observed) -> None:
+        """All of a pod's containers have ended. Somebody waits for that news and nobody for the end of the sandbox, so
+        the status goes out while that is under way, and says already that there is none."""
+        telling = asyncio.create_task(self._report(life, replace(seen, address="")))
+        try:
+            await self._starter.end_sandbox(life)
+        finally:
+            await telling
 
     async def _refresh(self, life: Life) -> None:
         """What the volumes show follows the API, once they are there."""

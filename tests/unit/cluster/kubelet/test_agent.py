@@ -28,6 +28,7 @@ async def test_a_pod_from_its_start_to_its_end(node: Node) -> None:
     )
     assert (0, False, "10.88.0.1") == (container["restartCount"], container["ready"], status["hostIP"])
     assert status["podIP"].startswith("10.88.")
+    assert "False" == next(one["status"] for one in status["conditions"] if one["type"] == "PodReadyToStartContainers")
     assert (200, "hello\n") == await node.log("a")
     assert (await node.event("Pulling")).startswith('Pulling image "busybox"')
     assert "Started container main" == await node.event("Started")
