@@ -12,7 +12,6 @@ from trainmaster.cluster.scheduler.amounts import PODS, Amounts, fits, lacking, 
 from trainmaster.cluster.scheduler.demands import Demands, PodTerm, Spread
 from trainmaster.cluster.scheduler.snapshot import Node, Pod
 from trainmaster.cluster.scheduler.trial import Trial, clash
-from trainmaster.cluster.scheduler.volumes import ELSEWHERE
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 AFFINITY = "node(s) didn't match Pod's node affinity/selector"
@@ -71,8 +70,8 @@ def obstacles(trial: Trial, pod: Pod, node: Node) -> list[str]:
         return [PORTS]
     if short := lacking(pod.requests, trial.idle(node)):
         return ["Too many pods" if name == PODS else f"Insufficient {name}" for name in short]
-    if claims and _stored_elsewhere(trial, pod, node):
-        return [ELSEWHERE]
+    if claims and (stored := _stored_elsewhere(trial, pod, node)):
+        return [stored]
     return [found] if (found := _in_company(trial, pod, node)) else []
 
 
@@ -91,8 +90,8 @@ def by_nature(demands: Demands, node: Node) -> str:
     return ""
 
 
-def _stored_elsewhere(trial: Trial, pod: Pod, node: Node) -> bool:
-    return not trial.snapshot.storage.reachable(pod.key.namespace, pod.demands.claims, node.name, dict(node.labels))
+def _stored_elsewhere(trial: Trial, pod: Pod, node: Node) -> str:
+    return trial.snapshot.storage.obstacle(pod.key.namespace, pod.demands.claims, node.name, node.labels, trial.stored)
 
 
 def room_but_for(trial: Trial, pod: Pod, node: Node, held: Amounts) -> bool:

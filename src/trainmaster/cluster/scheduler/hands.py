@@ -19,6 +19,7 @@ from trainmaster.cluster.scheduler.decide import DEFAULT
 from trainmaster.cluster.scheduler.dialects import T9K, VOLCANO, Dialect
 from trainmaster.cluster.scheduler.gangs import ALLOCATED
 from trainmaster.cluster.scheduler.mirror import Mirror
+from trainmaster.cluster.scheduler.provisioning import PodGone, Provisioning, Unprovided
 from trainmaster.cluster.scheduler.settings import Binding, Decision, Eviction, Told, Verdict, Waiting
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
@@ -51,6 +52,8 @@ class Hands:
         self._gate = asyncio.Semaphore(AT_ONCE)           # first come, first served
         self.outbox = Outbox(clock, at_once=AT_ONCE, lull=lull, gate=self._gate)
         self._doing: set[asyncio.Task[None]] = set()
+        self._provisioning = Provisioning(client, clock, mirror, self._gate)
+        self._provided: set[asyncio.Task[None]] = set()   # bindings that wait for volumes: no decision waits for them
         self._writing: dict[str, bool] = {}               # UID of what is being written -> it has changed again
         self._told: dict[str, tuple[str, str]] = {}       # pod UID -> why it waits, as last said
         self._told_groups: dict[str, frozenset[Told]] = {}
@@ -61,18 +64,25 @@ class Hands:
 
     def begin(self, decision: Decision, group: asyncio.TaskGroup) -> Generator[None, None, None]:
         """Begin with all of it, piece by piece: bindings first, then who is sent away, words last."""
-        for work in self._work(decision):
-            if work is not None:
-                task = group.create_task(work)
-                self._doing.add(task)
-                task.add_done_callback(self._doing.discard)
-            yield
-
-    def _work(self, decision: Decision) -> Iterator[Coroutine[Any, Any, None] | None]:
         self._forget()
         for binding in decision.bindings:
             self._mirror.assume(binding.uid, binding.node)
-            yield self._bind(binding)
+            if self._provisioning.needed(binding):
+                _into(self._provided, group.create_task(self._bind_with_volumes(binding)))
+            else:
+                _into(self._doing, group.create_task(self._bind(binding)))
+            yield
+        for work in self._work(decision):
+            if work is not None:
+                _into(self._doing, group.create_task(work))
+            yield
+
+    def leave_volumes(self) -> None:
+        """Wait for volumes no more. What was asked for is noted in the API for whoever is next."""
+        for task in self._provided:
+            task.cancel()
+
+    def _work(self, decision: Decision) -> Iterator[Coroutine[Any, Any, None] | None]:
         for eviction in decision.evictions:
             if eviction.uid not in self._evicted:
                 self._evicted.add(eviction.uid)
@@ -136,6 +146,22 @@ class Hands:
         if len(self._told_groups) > 2 * len(snapshot.groups) + 100:
             known = {group.uid for group in snapshot.groups.values()}
             self._told_groups = {uid: said for uid, said in self._told_groups.items() if uid in known}
+
+    async def _bind_with_volumes(self, binding: Binding) -> None:
+        """In the words of kube-scheduler, whose plugin does this."""
+        try:
+            await self._provisioning.provided(binding)
+        except PodGone:
+            self._mirror.mistaken(binding.uid)
+            return
+        except (Unprovided, KubeError) as problem:
+            self._mirror.mistaken(binding.uid)
+            log.warning("no volumes", pod=binding.pod, node=binding.node, problem=problem)
+            text = f'running PreBind plugin "VolumeBinding": binding volumes: {problem}'
+            await self._tell(Waiting(binding.pod, binding.uid, text, reason="SchedulerError"))
+            self._again_later()
+            return
+        await self._bind(binding)
 
     async def _bind(self, binding: Binding) -> None:
         key = binding.pod
@@ -313,3 +339,9 @@ class Hands:
 
     def _recorder(self, pod: Object) -> Recorder:
         return self._recorders.get(pod["spec"].get("schedulerName") or DEFAULT) or self._recorders[DEFAULT]
+
+
+def _into(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+    """Keep a task for as long as it runs."""
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

@@ -24,6 +24,7 @@ from trainmaster.runtime.clock import Clock
 T = TypeVar("T")
 SLICE = 0.005         # seconds of deciding after which others get their turn
 LATEST = 1.0          # seconds after which the next decision is made even though much of the last is still to be done
+STORAGE = 5.0         # seconds for which claims and volumes are waited for at the start, as they may be forbidden to us
 GRACE = 10.0          # seconds for what is in hand, after being told to stop
 
 
@@ -66,6 +67,7 @@ async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, serve
         working = group.create_task(scheduler.work(ready, group))
         await (stop or asyncio.Event()).wait()
         working.cancel()
+        scheduler.hands.leave_volumes()
         await either(scheduler.hands.empty(), clock.sleep(GRACE))
         for task in helping:
             task.cancel()
@@ -86,6 +88,7 @@ class Scheduler:
         await self.hands.first_queues()
         for informer in self.mirror.informers:
             await informer.synced()
+        await either(self.mirror.learned(), self._clock.sleep(STORAGE))
         ready()
         while True:
             await self._woken()

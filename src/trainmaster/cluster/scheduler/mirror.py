@@ -3,6 +3,7 @@
 Changes are queued as they come and folded in between two decisions, never during one.
 """
 
+import asyncio
 from collections.abc import Callable, Generator
 from datetime import datetime
 from functools import partial
@@ -19,12 +20,13 @@ from trainmaster.api.core import (
     RESOURCE_QUOTAS,
     STORAGE_CLASSES,
 )
-from trainmaster.api.meta import Object, Resource, key_of, labels_of, name_of, uid_of
+from trainmaster.api.meta import Key, Object, Resource, key_of, labels_of, name_of, uid_of
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.dialects import Dialect
 from trainmaster.cluster.scheduler.gangs import ALLOCATED, RUNNING
 from trainmaster.cluster.scheduler.limits import read_limit
 from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Pod, Snapshot, State, on_node, read_budget, read_pod
+from trainmaster.cluster.scheduler.volumes import Chosen
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
@@ -45,15 +47,15 @@ class Mirror:
         self._comeback = comeback
         self._changed = changed
         self._news: list[Callable[[], None]] = []
+        self._learned = asyncio.Event()
         self._bound: dict[str, str] = {}      # pod UID -> node: bindings that the watch has not shown yet
         self.pods = self._follow(PODS, self._pod)
         self._follow(NODES, self._node)
         self._follow(PRIORITY_CLASSES, self._class)
-        # Not waited for: who may not read them decides without.
-        self.storage = [
-            self._informer(CLAIMS, self._claim), self._informer(PERSISTENT_VOLUMES, self._volume),
-            self._informer(STORAGE_CLASSES, self._storage_class),
-        ]
+        # Waited for a little: who may not read them decides without.
+        self.claims = self._informer(CLAIMS, self._claim)
+        self.volumes = self._informer(PERSISTENT_VOLUMES, self._volume)
+        self.storage = [self.claims, self.volumes, self._informer(STORAGE_CLASSES, self._storage_class)]
         self.beside = [*self.storage, self._informer(RESOURCE_QUOTAS, self._limit)]
         self._follow(NAMESPACES, self._space)
         self._follow(BUDGETS, self._budget)
@@ -78,6 +80,8 @@ class Mirror:
         pod = self.snapshot.pods.get(uid)
         if pod is not None:
             self.snapshot.put_pod(on_node(pod, node))
+            for name in pod.demands.claims:
+                self.snapshot.storage.chosen.setdefault(Key(pod.key.namespace, name), Chosen(uid, node))
 
     def mistaken(self, uid: str) -> None:
         """It was not bound: from the next decision on it counts as what the watch has shown."""
@@ -85,14 +89,26 @@ class Mirror:
 
     def _not_bound(self, uid: str) -> None:
         if self._bound.pop(uid, None) is not None and (pod := self.snapshot.pods.get(uid)) is not None:
+            self._unchoose(pod)
             self.snapshot.put_pod(read_pod(pod.raw, pod.group))
+
+    def _unchoose(self, pod: Pod) -> None:
+        chosen = self.snapshot.storage.chosen
+        for key in [Key(pod.key.namespace, name) for name in pod.demands.claims]:
+            if key in chosen and chosen[key].pod == pod.uid:
+                del chosen[key]
 
     async def learn_storage(self) -> None:
         """Claims count from the moment that all of them are known."""
         for informer in self.storage:
             await informer.synced()
         self._news.append(self._know_storage)
+        self._learned.set()
         self._changed()
+
+    async def learned(self) -> None:
+        """Return when claims count."""
+        await self._learned.wait()
 
     def _know_storage(self) -> None:
         self.snapshot.storage.known = True
@@ -119,6 +135,8 @@ class Mirror:
         if after is None or after["spec"].get("nodeName"):
             self._bound.pop(uid, None)
         had = self.snapshot.pods.get(uid)
+        if had is not None and uid not in self._bound:
+            self._unchoose(had)
         if after is None:
             self.snapshot.drop_pod(uid)
         else:

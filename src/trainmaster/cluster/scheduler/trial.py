@@ -7,6 +7,7 @@ undone before the next job is looked at. Nothing of the snapshot is changed.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from trainmaster.api.meta import Key
 from trainmaster.cluster.scheduler.amounts import Amounts, plus
 from trainmaster.cluster.scheduler.demands import ANY_ADDRESS, PodTerm, Port
 from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Node, Pod, Snapshot
@@ -34,6 +35,7 @@ class Trial:
         self.changes: list[str] = []                           # nodes, in the order in which they changed
         self.boards: dict[object, object] = {}                 # kept here by `boards`, for as long as the trial lasts
         self.future = False                                    # count what is on its way out as free
+        self.stored: dict[Key, str] = {}                       # claims of pods that were placed -> node of the first
         self._idle: dict[str, dict[str, int]] = {}
         self._gone: dict[str, Pod] = {}
         self._neighbours: dict[PodTerm, dict[str, int]] = {}
@@ -67,6 +69,8 @@ class Trial:
         claim = next((each for each in self._claims if each.group == pod.group and each.node == node), None)
         if claim is not None:      # a member that comes back
             self._claims.remove(claim)
+        for name in pod.demands.claims:
+            self.stored.setdefault(Key(pod.key.namespace, name), node)
         self.steps.append(Step(pod, node, claim=claim))
 
     def evict(self, pod: Pod) -> None:
@@ -92,7 +96,15 @@ class Trial:
         del self.steps[mark:]
         if undone:
             self.growth += 1
+            if self.stored:
+                self._store_again()
         return undone
+
+    def _store_again(self) -> None:
+        self.stored = {}
+        for step in self.steps:
+            for name in () if step.away else step.pod.demands.claims:
+                self.stored.setdefault(Key(step.pod.key.namespace, name), step.node)
 
     @property
     def going(self) -> Iterable[Pod]:

@@ -1,26 +1,46 @@
 """What the claims of a pod have to say about whether and where it may run, in the words of kube-scheduler. Pure.
 
-A claim that waits for its first consumer is in nobody's way: its volume is made where the pod goes. Until claims and
-volumes are known (or where they may not be read at all) there is no opinion.
+A claim that waits for its first consumer goes where the pod goes: to a node that has a free volume for it, or anywhere
+if its class has a provisioner. Once a node was selected for it, it is that one. Until claims and volumes are known (or
+where they may not be read at all) there is no opinion.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from trainmaster.api.meta import Key, Object, being_deleted
+from trainmaster.api.volumes import LATER, NO_PROVISIONER, best_volume, class_of, selected_node
 from trainmaster.cluster.scheduler.selecting import node_term
 
 IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
+NONE_HERE = "node(s) didn't find available persistent volumes to bind"
+# What these make can be used on one node only, so the first pod decides for all that share a claim. Of others it is not
+# known before the volume is there.
+OF_ONE_NODE = frozenset({"rancher.io/local-path"})
+NOBODY: Mapping[Key, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The node of the first pod that was given one and uses the claim."""
+
+    pod: str      # UID
+    node: str
+
+
+NO_CHOICE = Chosen("", "")
 
 
 @dataclass(slots=True)
 class Storage:
-    """Claims, volumes and classes as far as the watches have told."""
+    """Claims, volumes and classes as far as the watches have told, and what we have chosen for claims ourselves."""
 
     known: bool = False
     claims: dict[Key, Object] = field(default_factory=dict)
     volumes: dict[str, Object] = field(default_factory=dict)
     classes: dict[str, Object] = field(default_factory=dict)
+    chosen: dict[Key, Chosen] = field(default_factory=dict)   # until the watch shows the pod on its node
 
     def trouble(self, namespace: str, names: tuple[str, ...]) -> str:
         """What keeps a pod with these claims off every node; "" if nothing does."""
@@ -33,24 +53,52 @@ class Storage:
             phase, volume = (claim.get("status") or {}).get("phase"), claim["spec"].get("volumeName")
             if phase == "Lost":
                 return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
-            if phase != "Bound" and not self._waits(claim):
+            if phase != "Bound" and (volume or self._class(claim).get("volumeBindingMode") != LATER):
                 return IMMEDIATE
         return ""
 
-    def reachable(self, namespace: str, names: tuple[str, ...], node: str, labels: dict[str, str]) -> bool:
-        """Whether the bound volumes of these claims can be used on a node."""
+    def obstacle(self, namespace: str, names: tuple[str, ...], node: str, labels: Mapping[str, str],
+                 placed: Mapping[Key, str] = NOBODY) -> str:
+        """What keeps a pod with these claims off one node; `placed` are the claims of pods that get a node now."""
         for name in names if self.known else ():
-            claim = self.claims.get(Key(namespace, name)) or {"spec": {}}
-            volume = self.volumes.get(str(claim["spec"].get("volumeName") or ""))
-            terms = (((volume or {"spec": {}})["spec"].get("nodeAffinity") or {}).get("required") or {}).get(
-                "nodeSelectorTerms")
-            if terms and not any(node_term(term).matches(node, labels) for term in terms):
-                return False
-        return True
+            key = Key(namespace, name)
+            claim = self.claims.get(key)
+            if claim is None:
+                continue
+            if volume := self.volumes.get(str(claim["spec"].get("volumeName") or "")):
+                if not usable_on(node, labels)(volume):
+                    return ELSEWHERE
+            elif not is_bound(claim) and not self._comes(claim, key, node, labels, placed):
+                return NONE_HERE
+        return ""
 
-    def _waits(self, claim: Object) -> bool:
-        class_ = self.classes.get(str(claim["spec"].get("storageClassName") or ""))
-        return class_ is not None and class_.get("volumeBindingMode") == "WaitForFirstConsumer"
+    def _comes(self, claim: Object, key: Key, node: str, labels: Mapping[str, str],
+               placed: Mapping[Key, str]) -> bool:
+        """Whether a claim that waits for its consumer can have a volume on a node."""
+        provisioner = str(self._class(claim).get("provisioner") or NO_PROVISIONER)
+        there = selected_node(claim)
+        if not there and provisioner in OF_ONE_NODE:
+            there = placed.get(key) or self.chosen.get(key, NO_CHOICE).node
+        if there:
+            return there == node
+        return provisioner != NO_PROVISIONER or best_volume(
+            claim, self.volumes.values(), usable_on(node, labels)) is not None
+
+    def _class(self, claim: Object) -> Object:
+        return self.classes.get(class_of(claim) or "") or {}
+
+
+def is_bound(claim: Object) -> bool:
+    return (claim.get("status") or {}).get("phase") == "Bound" and bool(claim["spec"].get("volumeName"))
+
+
+def usable_on(node: str, labels: Mapping[str, str]) -> Callable[[Object], bool]:
+    """Whether a volume can be used on this node."""
+    def usable(volume: Object) -> bool:
+        terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
+        return not terms or any(node_term(term).matches(node, dict(labels)) for term in terms)
+
+    return usable
 
 
 def about_the_pod(obstacle: str) -> bool:

@@ -5,20 +5,28 @@ from typing import Any
 import pytest
 
 from trainmaster.api.meta import Key, Object
-from trainmaster.cluster.scheduler.volumes import Storage
+from trainmaster.cluster.scheduler.volumes import Chosen, Storage
 from trainmaster.testing.scheduling import bound, decided, machine, single, snapshot
 
-LATER = {"metadata": {"name": "later"}, "volumeBindingMode": "WaitForFirstConsumer"}
+LATER = {"metadata": {"name": "later"}, "volumeBindingMode": "WaitForFirstConsumer",
+         "provisioner": "rancher.io/local-path"}
+FOUND = {"metadata": {"name": "found"}, "volumeBindingMode": "WaitForFirstConsumer",
+         "provisioner": "kubernetes.io/no-provisioner"}
+ANYWHERE = {"metadata": {"name": "anywhere"}, "volumeBindingMode": "WaitForFirstConsumer", "provisioner": "example.com"}
+CLASSES: dict[str, Object] = {"later": LATER, "found": FOUND, "anywhere": ANYWHERE}
 
 
-def claim(phase: str = "Pending", class_: str = "", volume: str = "", deleted: bool = False) -> Object:
-    return {"metadata": {"name": "data", **({"deletionTimestamp": "x"} if deleted else {})},
+def claim(phase: str = "Pending", class_: str = "", volume: str = "", deleted: bool = False,
+          selected: str = "") -> Object:
+    about = {"name": "data", "annotations": {"volume.kubernetes.io/selected-node": selected}}
+    return {"metadata": {**about, **({"deletionTimestamp": "x"} if deleted else {})},
             "spec": {"storageClassName": class_, "volumeName": volume}, "status": {"phase": phase}}
 
 
-def volume(node: str) -> Object:
+def volume(node: str, class_: str = "") -> Object:
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
-    return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}}
+    return {"metadata": {"name": f"on-{node}"}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+                                                         "storageClassName": class_, "capacity": {"storage": "1Gi"}}}
 
 
 USES: dict[str, Any] = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
@@ -34,11 +42,17 @@ TOLD = "0/2 nodes are available: {}."
                  claim("Lost", volume="gone"), id="one that lost its volume"),
     pytest.param(TOLD.format("2 node(s) didn't match PersistentVolume's node affinity"),
                  claim("Bound", volume="far"), id="one whose volume no node has"),
+    pytest.param(TOLD.format("2 node(s) didn't find available persistent volumes to bind"),
+                 claim(class_="later", selected="c"), id="one that waits for its volume on a node that is not there"),
+    pytest.param(TOLD.format("2 node(s) didn't find available persistent volumes to bind"),
+                 claim(class_="found"), id="one that nobody makes a volume for, and no node has one"),
+    pytest.param(TOLD.format("pod has unbound immediate PersistentVolumeClaims"),
+                 claim(class_="later", volume="near"), id="one that names its volume and is not bound to it"),
 ])
 def test_pods_that_wait(expected: str, found: Object | None) -> None:
     there = snapshot([machine("a"), machine("b")], [single("x", **USES)])
     there.storage = Storage(True, {Key("default", "data"): found} if found else {}, {"far": volume("c")},
-                            {"later": LATER})
+                            CLASSES)
 
     decision = decided(there)
 
@@ -48,13 +62,35 @@ def test_pods_that_wait(expected: str, found: Object | None) -> None:
 @pytest.mark.parametrize(("expected", "found"), [
     pytest.param("a", claim(class_="later"), id="a claim that waits for its pod keeps nobody waiting"),
     pytest.param("b", claim("Bound", volume="near"), id="a pod goes where its volume is"),
+    pytest.param("b", claim(class_="later", selected="b"), id="or is to be"),
+    pytest.param("b", claim(class_="found"), id="or where one is free for it"),
 ])
 def test_pods_that_go(expected: str, found: Object) -> None:
     there = snapshot([machine("a"), machine("b")], [single("x", **USES)])
-    there.storage = Storage(True, {Key("default", "data"): found}, {"near": volume("b")}, {"later": LATER})
+    there.storage = Storage(True, {Key("default", "data"): found}, {"near": volume("b", "found")}, CLASSES)
 
     assert {"x": expected} == bound(decided(there))
 
 
 def test_who_does_not_know_claims_does_not_wait_for_them() -> None:
     assert {"x": "a"} == bound(decided(snapshot([machine("a")], [single("x", **USES)])))
+
+
+@pytest.mark.parametrize(("expected", "class_"), [
+    pytest.param({"x": "a"}, "later", id="where volumes are of one node, the first pod decides for all"),
+    pytest.param({"x": "a", "y": "b"}, "anywhere", id="where that is not known, each goes where there is room"),
+])
+def test_two_pods_of_one_claim_that_waits(expected: dict[str, str], class_: str) -> None:
+    pods = [single(name, asks={"gpu": 1}, **USES) for name in "xy"]
+    there = snapshot([machine("a", gpu=1), machine("b", gpu=1)], pods)
+    there.storage = Storage(True, {Key("default", "data"): claim(class_=class_)}, {}, CLASSES)
+
+    assert expected == bound(decided(there))
+
+
+def test_a_pod_that_was_given_a_node_decides_before_the_claim_says_so() -> None:
+    there = snapshot([machine("a"), machine("b")], [single("y", **USES)])
+    there.storage = Storage(True, {Key("default", "data"): claim(class_="later")}, {}, CLASSES,
+                            {Key("default", "data"): Chosen("uid-x", "b")})
+
+    assert {"y": "b"} == bound(decided(there))

@@ -7,18 +7,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trainmaster.api.meta import Object, being_deleted, metadata, name_of, namespace_of, uid_of
-from trainmaster.cluster.controllers.storage.matching import best_volume, class_of, points_to, satisfies
+from trainmaster.api.meta import Object, being_deleted, metadata, name_of, uid_of
+from trainmaster.api.volumes import (
+    LATER,
+    NO_PROVISIONER,
+    anywhere,
+    best_volume,
+    class_of,
+    points_to,
+    reaches,
+    reference_to,
+    satisfies,
+    selected_node,
+)
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONER_OF = "volume.kubernetes.io/storage-provisioner"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 PROVISIONER = "rancher.io/local-path"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-LATER = "WaitForFirstConsumer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,13 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """Mark a claim for the provisioner of its class, which somebody else runs."""
+
+    provisioner: str
+
+
+@dataclass(frozen=True, slots=True)
 class Provision:
     """Make a volume for a claim, for the node where it is needed."""
 
@@ -64,14 +78,16 @@ class Lose:
     message: str
 
 
-ClaimStep: TypeAlias = Nothing | Tell | Classify | Bind | Provision | Lose
+ClaimStep: TypeAlias = Nothing | Tell | Classify | Bind | Ask | Provision | Lose
 
 
 def for_claim(
     claim: Object, volumes: Iterable[Object], classes: Mapping[str, Object], node: str | None
 ) -> ClaimStep:
-    """`node` is where the first pod that uses the claim is, None while there is none."""
+    """`node` is that of the first pod that was bound though no node was selected for the claim, None while there is
+    none. Kubernetes lets such a pod wait for ever."""
     volumes = list(volumes)
+    node = selected_node(claim) or node
     annotations = metadata(claim).get("annotations") or {}
     named = str(claim["spec"].get("volumeName") or "")
     if annotations.get(BIND_COMPLETED):
@@ -86,14 +102,14 @@ def for_claim(
     class_ = classes.get(class_name or "")
     later = class_ is not None and class_.get("volumeBindingMode") == LATER
     if later and node is None:
-        kept = best_volume(claim, (one for one in volumes if one["spec"].get("claimRef")), None)
+        kept = best_volume(claim, (one for one in volumes if one["spec"].get("claimRef")))
         if kept is not None:
             return Bind(kept)
         return Tell(LATER, "waiting for first consumer to be created before binding")
-    found = best_volume(claim, volumes, node if later else None)
+    found = best_volume(claim, volumes, (lambda one: reaches(one, str(node))) if later else anywhere)
     if found is not None:
         return Bind(found)
-    return _wanting(claim, class_name or "", class_, node or annotations.get(SELECTED_NODE))
+    return _wanting(claim, class_name or "", class_, node)
 
 
 def default_class(classes: Mapping[str, Object]) -> str | None:
@@ -112,10 +128,7 @@ def _wanting(claim: Object, class_name: str, class_: Object | None, node: str | 
     if provisioner == NO_PROVISIONER:
         return Tell("FailedBinding", "no persistent volumes available for this claim and no storage class is set")
     if provisioner != PROVISIONER:
-        return Tell("ExternalProvisioning", (
-            f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
-            "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
-            "correctly registered."))
+        return Ask(provisioner)
     if (claim["spec"].get("volumeMode") or "Filesystem") != "Filesystem":
         return Tell("ProvisioningFailed", f'failed to provision volume with StorageClass "{class_name}": block volumes '
                                           "are not supported", warning=True)
@@ -203,9 +216,3 @@ def provisioned(claim: Object, class_: Object, node: str, path: str) -> Object:
         "metadata": {"name": f"pvc-{uid_of(claim)}", "annotations": {PROVISIONED_BY: PROVISIONER}},
     }
 
-
-def reference_to(claim: Object) -> Object:
-    return {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace_of(claim), "name": name_of(claim),
-        "uid": uid_of(claim), "resourceVersion": metadata(claim).get("resourceVersion", ""),
-    }

@@ -10,13 +10,13 @@ from datetime import datetime
 from pathlib import Path
 
 from trainmaster.api.claims import claims_of
-from trainmaster.api.core import CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
+from trainmaster.api.core import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from trainmaster.api.meta import Key, Object, being_deleted, key_of, metadata, name_of, namespace_of, timestamp, uid_of
+from trainmaster.api.volumes import BOUND_BY_CONTROLLER, LATER, SELECTED_NODE, class_of, reference_to, selected_node
 from trainmaster.cluster.controllers.graph import Item
 from trainmaster.cluster.controllers.inventory import Inventory
 from trainmaster.cluster.controllers.reduced import Reduced
 from trainmaster.cluster.controllers.storage import binding
-from trainmaster.cluster.controllers.storage.matching import class_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, NotFound
 from trainmaster.runtime.clock import Clock
@@ -63,6 +63,7 @@ class Storage:
         self._clock = clock
         self._directories = directories
         self._recorder = Recorder(client, "persistentvolume-controller", clock)
+        self._provisioner = Recorder(client, binding.PROVISIONER, clock)
         self._told: dict[str, str] = {}                     # claim UID -> the last sentence
         self.claims = Informer(client, CLAIMS, clock=clock)
         self.volumes = Informer(client, PERSISTENT_VOLUMES, clock=clock)
@@ -133,6 +134,8 @@ class Storage:
                 await self._tell(claim, reason, message, warning=warning)
             case binding.Classify(name):
                 await self._client.replace(CLAIMS, {**claim, "spec": {**claim["spec"], "storageClassName": name}})
+            case binding.Ask(provisioner):
+                await self._ask(claim, provisioner)
             case binding.Provision(node):
                 await self._provision(claim, classes[class_of(claim) or ""], node)
             case binding.Bind(volume):
@@ -149,36 +152,55 @@ class Storage:
                        if _node_of(pod) and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
         return found[0][2] if found else None
 
+    async def _ask(self, claim: Object, provisioner: str, node: str = "") -> Object:
+        """Mark the claim for whoever makes its volume, as the controller of Kubernetes does for every provisioner."""
+        marks = {binding.PROVISIONER_OF: provisioner, **({SELECTED_NODE: node} if node else {})}
+        if not marks.items() <= (metadata(claim).get("annotations") or {}).items():
+            claim = await self._client.replace(CLAIMS, _marked(claim, marks))
+        await self._tell(claim, "ExternalProvisioning", (
+            f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
+            "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
+            "correctly registered."))
+        return claim
+
     async def _provision(self, claim: Object, class_: Object, node: str) -> None:
+        """Every step can be the last: the next one who looks finds the marks, or the volume by its name."""
+        if selected_node(claim) and not (await self._client.list(NODES, fields=f"metadata.name={node}")).items:
+            await self._choose_again(claim, node)
+            return
+        claim = await self._ask(claim, binding.PROVISIONER, node)
         place = f"pvc-{uid_of(claim)}_{namespace_of(claim)}_{name_of(claim)}"
-        marks = {binding.PROVISIONER_OF: binding.PROVISIONER, **({binding.SELECTED_NODE: node} if node else {})}
-        annotations = metadata(claim).get("annotations") or {}
-        if not marks.items() <= annotations.items():
-            claim = await self._client.replace(
-                CLAIMS, {**claim, "metadata": {**claim["metadata"], "annotations": {**annotations, **marks}}}
-            )
-            await self._tell(claim, "Provisioning", "External provisioner is provisioning volume for claim "
-                                                    f'"{namespace_of(claim)}/{name_of(claim)}"')
+        await self._tell(claim, "Provisioning", "External provisioner is provisioning volume for claim "
+                                                f'"{namespace_of(claim)}/{name_of(claim)}"', by=self._provisioner)
         made = binding.provisioned(claim, class_, node, str(self._directories.root / place))
         try:
             volume = await self._client.create(PERSISTENT_VOLUMES, made)
         except AlreadyExists:
             volume = await self._client.get(PERSISTENT_VOLUMES, name_of(made))
-        await self._tell(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name_of(made)}")
+        await self._tell(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name_of(made)}",
+                         by=self._provisioner)
         await self._bind(claim, volume)
+
+    async def _choose_again(self, claim: Object, node: str) -> None:
+        """The node that was selected is gone. Without the mark, the scheduler looks for another."""
+        left = {key: value for key, value in metadata(claim)["annotations"].items() if key != SELECTED_NODE}
+        claim = await self._client.replace(CLAIMS, {**claim, "metadata": {**claim["metadata"], "annotations": left}})
+        await self._tell(claim, "ProvisioningFailed", (
+            f'failed to provision volume with StorageClass "{class_of(claim)}": failed to get target node: '
+            f'nodes "{node}" not found'), warning=True, by=self._provisioner)
 
     async def _bind(self, claim: Object, volume: Object) -> None:
         """The volume points to the claim, then the claim to the volume, then both say so."""
         reference = volume["spec"].get("claimRef") or {}
         if reference.get("uid") != uid_of(claim):
-            spec = {**volume["spec"], "claimRef": binding.reference_to(claim)}
-            marks = {} if reference else {binding.BOUND_BY_CONTROLLER: "yes"}
+            spec = {**volume["spec"], "claimRef": reference_to(claim)}
+            marks = {} if reference else {BOUND_BY_CONTROLLER: "yes"}
             volume = await self._client.replace(PERSISTENT_VOLUMES, {**_marked(volume, marks), "spec": spec})
         if (volume.get("status") or {}).get("phase") != "Bound":
             volume = await self._set_phase(volume, "Bound")
         annotations = metadata(claim).get("annotations") or {}
         if claim["spec"].get("volumeName") != name_of(volume) or not annotations.get(binding.BIND_COMPLETED):
-            found = {} if claim["spec"].get("volumeName") else {binding.BOUND_BY_CONTROLLER: "yes"}
+            found = {} if claim["spec"].get("volumeName") else {BOUND_BY_CONTROLLER: "yes"}
             marked = _marked(claim, {binding.BIND_COMPLETED: "yes", **found})
             spec = {**claim["spec"], "volumeName": name_of(volume)}
             claim = await self._client.replace(CLAIMS, {**marked, "spec": spec})
@@ -230,10 +252,11 @@ class Storage:
                   "lastPhaseTransitionTime": timestamp(self._clock.now())}
         return await self._client.replace(PERSISTENT_VOLUMES, {**volume, "status": status}, subresource="status")
 
-    async def _tell(self, claim: Object, reason: str, message: str, *, warning: bool = False) -> None:
+    async def _tell(self, claim: Object, reason: str, message: str, *, warning: bool = False,
+                    by: Recorder | None = None) -> None:
         if self._told.get(uid_of(claim)) != message and not being_deleted(claim):
             self._told[uid_of(claim)] = message
-            await self._recorder.event(claim, "Warning" if warning else "Normal", reason, message)
+            await (by or self._recorder).event(claim, "Warning" if warning else "Normal", reason, message)
 
 
 def _marked(thing: Object, marks: dict[str, str]) -> Object:
@@ -264,5 +287,5 @@ def local_path() -> Object:
     return {
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": binding.PROVISIONER,
         "metadata": {"name": "local-path", "annotations": {binding.DEFAULT_CLASS: "true"}},
-        "volumeBindingMode": binding.LATER, "reclaimPolicy": "Delete",
+        "volumeBindingMode": LATER, "reclaimPolicy": "Delete",
     }

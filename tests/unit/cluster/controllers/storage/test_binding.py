@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from trainmaster.api.meta import Object
+from trainmaster.api.volumes import SELECTED_NODE
 from trainmaster.cluster.controllers.storage.binding import (
     BIND_COMPLETED,
+    Ask,
     Bind,
     ClaimStep,
     Classify,
@@ -29,8 +31,9 @@ NOTHING_THERE = Tell("FailedBinding", "no persistent volumes available for this 
 
 
 def claim(class_: str | None = "", size: str = "1Gi", volume: str = "", bound: bool = False, phase: str = "Pending",
-          deleted: bool = False, **spec: Any) -> Object:
+          deleted: bool = False, selected: str = "", **spec: Any) -> Object:
     about: Object = {"name": "data", "namespace": "default", "uid": "c1"}
+    about |= {"annotations": {SELECTED_NODE: selected}} if selected else {}
     about |= {"annotations": {BIND_COMPLETED: "yes"}} if bound else {}
     about |= {"deletionTimestamp": "x"} if deleted else {}
     made: Object = {"metadata": about, "status": {"phase": phase}, "spec": {
@@ -86,6 +89,9 @@ CLASSES = {"local-path": local_path(), "now": class_named("now", volumeBindingMo
     pytest.param(Bind(volume(class_="local-path", on="here")), claim("local-path"),
                  [volume("far", class_="local-path", on="there"), volume(class_="local-path", on="here")], "here",
                  id="or take one that the pod's node has"),
+    pytest.param(Provision("there"), claim("local-path", selected="there"), [], None, id="or where the scheduler says"),
+    pytest.param(Provision("there"), claim("local-path", selected="there"), [], "here", id="whose word counts first"),
+    pytest.param(Ask("example.com/nfs"), claim("other"), [], None, id="a class that somebody else serves"),
     pytest.param(Provision(""), claim("now"), [], None, id="a class that does not wait"),
     pytest.param(NOTHING_THERE, claim("none"), [], "here", id="a class without a provisioner"),
     pytest.param(Tell("ProvisioningFailed", 'storageclass.storage.k8s.io "lost" not found', True), claim("lost"), [],
@@ -105,13 +111,6 @@ CLASSES = {"local-path": local_path(), "now": class_named("now", volumeBindingMo
 ])
 def test_claims(expected: ClaimStep, thing: Object, volumes: list[Object], node: str | None) -> None:
     assert expected == for_claim(thing, volumes, CLASSES, node)
-
-
-def test_a_claim_of_a_class_that_somebody_else_serves_is_told_so() -> None:
-    step = for_claim(claim("other"), [], CLASSES, None)
-
-    assert isinstance(step, Tell)
-    assert "external provisioner 'example.com/nfs'" in step.message
 
 
 @pytest.mark.parametrize(("expected", "thing", "named"), [

@@ -9,6 +9,7 @@ import pytest
 
 from trainmaster.api.core import CLAIMS, EVENTS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from trainmaster.api.meta import Object
+from trainmaster.api.volumes import SELECTED_NODE
 from trainmaster.cluster.controllers.storage.main import Directories, Storage, local_path
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.kube.client import Client
@@ -75,7 +76,8 @@ async def test_a_claim_waits_for_its_first_pod_and_goes_with_all_that_is_in_it(w
 
     await world.user()
     assert (["Bound"], ["Bound"]) == await world.phases()
-    assert ["Provisioning", "ProvisioningSucceeded", "WaitForFirstConsumer"] == sorted(await world.said())
+    assert ["ExternalProvisioning", "Provisioning", "ProvisioningSucceeded", "WaitForFirstConsumer"] == sorted(
+        await world.said())
     claim = await world.client.get(CLAIMS, "data", "default")
     volume = await world.client.get(PERSISTENT_VOLUMES, claim["spec"]["volumeName"])
     assert ({"storage": "1Gi"}, "here") == (
@@ -100,6 +102,18 @@ async def _until(world: World, phases: tuple[list[str], list[str]]) -> None:
     async with asyncio.timeout(30):
         while phases != await world.phases():  # noqa: ASYNC110  nobody signals it
             await asyncio.sleep(0.01)
+
+
+async def test_a_claim_whose_selected_node_is_gone_is_given_back_to_the_scheduler(world: World) -> None:
+    await world.claim()
+    await world.clock.settle()
+
+    await world.client.patch(CLAIMS, "data", "default", {"metadata": {"annotations": {SELECTED_NODE: "gone"}}})
+
+    assert (["Pending"], []) == await world.phases()
+    claim = await world.client.get(CLAIMS, "data", "default")
+    assert SELECTED_NODE not in claim["metadata"].get("annotations", {})
+    assert "ProvisioningFailed" in await world.said()
 
 
 async def test_a_volume_that_was_there_is_bound_and_kept(world: World) -> None:

@@ -1,6 +1,6 @@
-"""Which volume satisfies which claim: Kubernetes' rules. Pure."""
+"""Which volume satisfies which claim: Kubernetes' rules, for the controller and the scheduler, who must agree. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 from trainmaster.api import quantity
@@ -8,6 +8,10 @@ from trainmaster.api.meta import Object, being_deleted, labels_of, metadata, nam
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 HOSTNAME = "kubernetes.io/hostname"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+LATER = "WaitForFirstConsumer"
 
 
 def class_of(thing: Object) -> str | None:
@@ -17,10 +21,15 @@ def class_of(thing: Object) -> str | None:
     return str(found) if found is not None else None
 
 
-def best_volume(claim: Object, volumes: Iterable[Object], node: str | None) -> Object | None:
-    """The volume kept for this claim, else the smallest free one that satisfies it; with a node, one it can use."""
+def anywhere(_volume: Object) -> bool:
+    """Whether a volume can be used where nobody asks for a place."""
+    return True
+
+
+def best_volume(claim: Object, volumes: Iterable[Object], usable: Callable[[Object], bool] = anywhere) -> Object | None:
+    """The volume kept for this claim, else the smallest free one that satisfies it, of those that are `usable`."""
     fitting = [volume for volume in volumes if _free_for(claim, volume) and satisfies(volume, claim)
-               and (node is None or reaches(volume, node))]
+               and usable(volume)]
     kept = [volume for volume in fitting if volume["spec"].get("claimRef")]
     return min(kept or fitting, key=lambda volume: (_size(volume["spec"].get("capacity")), name_of(volume)),
                default=None)
@@ -58,6 +67,19 @@ def reaches(volume: Object, node: str) -> bool:
             if one.get("key") == HOSTNAME and one.get("operator") == "In")
         for term in terms
     )
+
+
+def selected_node(claim: Object) -> str:
+    """Where the scheduler wants the volume of a claim that waits for its first consumer; "" before it has chosen."""
+    return str((metadata(claim).get("annotations") or {}).get(SELECTED_NODE) or "")
+
+
+def reference_to(claim: Object) -> Object:
+    """What a volume says of the claim that it is kept for."""
+    return {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace_of(claim), "name": name_of(claim),
+        "uid": uid_of(claim), "resourceVersion": metadata(claim).get("resourceVersion", ""),
+    }
 
 
 def _free_for(claim: Object, volume: Object) -> bool:
