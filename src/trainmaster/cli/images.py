@@ -1,36 +1,36 @@
 """`trainmaster images`: the image catalog of this machine."""
 
-import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 import click
+
+from trainmaster.cli.cluster import output
+from trainmaster.cli.output import printed
+from trainmaster.cli.tables import Table
 
 
 @click.group(
     invoke_without_command=True,
     epilog="Example: trainmaster images add mine/net:1 --python pytorch --python-requirements transformers",
 )
-@click.option("-o", "output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table",
-              help="How to list them.")
+@output
 @click.pass_context
-def command(ctx: click.Context, output: str) -> None:
+def command(ctx: click.Context, form: str) -> None:
     """What image names mean on this machine.
 
     There is no container engine here: a name stands for packages of a Python, or for a root file system. Without a
     command, lists the names that are explained.
     """
     if ctx.invoked_subcommand is None:
-        _list(output)
+        _list(form)
 
 
 @command.command("list", epilog="Example: trainmaster images list -o wide")
-@click.option("-o", "output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table",
-              help="How to list them.")
-def list_images(output: str) -> None:
+@output
+def list_images(form: str) -> None:
     """List the image names that mean something on this machine."""
-    _list(output)
+    _list(form)
 
 
 @command.command(
@@ -87,7 +87,7 @@ def remove(name: str) -> None:
     click.echo(f"Image {name} removed from {home.images}.")
 
 
-def _list(output: str) -> None:
+def _list(form: str) -> None:
     from trainmaster.local import catalog
     from trainmaster.local.home import Home
 
@@ -95,30 +95,18 @@ def _list(output: str) -> None:
         shown = catalog.listed(Home.from_environment())
     except catalog.Refused as error:
         raise click.UsageError(str(error)) from error
-    if output == "name":
-        click.echo("\n".join(one.name for one in shown))
-        return
-    if output in ("json", "yaml"):
-        items: list[dict[str, Any]] = [
-            {"name": one.name, "environment": one.environment, "runs": one.runs, "note": one.note, "yours": one.yours}
-            for one in shown
-        ]
-        if output == "json":
-            click.echo(json.dumps(items, indent=2, ensure_ascii=False))
-        else:
-            import yaml
-
-            click.echo(yaml.safe_dump(items, sort_keys=False, allow_unicode=True), nl=False)
-        return
-    rows = [("IMAGE", "ENVIRONMENT", "RUNS", "FROM", *(["NOTE"] if output == "wide" else []))]
-    rows += [
-        (one.name, one.environment, one.runs or "<the container's command>", "you" if one.yours else "catalog",
-         *([one.note] if output == "wide" else []))
-        for one in shown
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    if form in ("json", "yaml"):
+        printed([{"name": one.name, "environment": one.environment, "runs": one.runs, "note": one.note,
+                  "yours": one.yours} for one in shown], form)
+    elif form == "name":
+        for one in shown:
+            click.echo(one.name)
+    else:
+        wide = form == "wide"
+        Table(["IMAGE", "ENVIRONMENT", "RUNS", "FROM", *(["NOTE"] if wide else [])], cut_last=not wide).show([
+            [one.name, one.environment, one.runs or "<the container's command>", "you" if one.yours else "catalog",
+             *([one.note] if wide else [])] for one in shown
+        ])
 
 
 def _words(option: str, text: str | None) -> tuple[str, ...] | None:

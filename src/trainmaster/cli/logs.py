@@ -9,6 +9,7 @@ import click
 
 from trainmaster.cli import cluster
 from trainmaster.cli.output import say, told
+from trainmaster.cli.tables import REPLICA_COLOURS
 from trainmaster.progress.lines import frame
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from trainmaster.sdk.jobs import Job
     from trainmaster.sdk.logs import Batch, Wanted
 
-COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 ONE = re.compile(r".*-\d+")
 
 
@@ -100,7 +100,7 @@ class Writer:
     def _before(self, name: str) -> str:
         if name not in self._prefixes:
             plain = f"[{name}] "
-            colour = COLOURS[len(self._prefixes) % len(COLOURS)]
+            colour = REPLICA_COLOURS[len(self._prefixes) % len(REPLICA_COLOURS)]
             self._prefixes[name] = click.style(plain, colour) if self._coloured else plain
         return self._prefixes[name]
 

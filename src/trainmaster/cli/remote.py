@@ -36,7 +36,7 @@ async def _talk(access: Access, command: Command) -> int:
     async with running(access, command) as run:
         tasks = [asyncio.create_task(_keys(run))] if command.stdin else []
         if command.tty:
-            await _follow_size(run)
+            _follow_size(run)
         try:
             async for channel, data in run.output():
                 to = sys.stderr.buffer if channel == STDERR else sys.stdout.buffer
@@ -73,7 +73,7 @@ async def _keys(run: Running) -> None:
             loop.remove_reader(handle)
 
 
-async def _follow_size(run: Running) -> None:
+def _follow_size(run: Running) -> None:
     loop = asyncio.get_running_loop()
     sending: set[asyncio.Task[None]] = set()
 

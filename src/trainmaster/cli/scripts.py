@@ -8,12 +8,9 @@ from pathlib import Path
 
 from trainmaster.sdk import launches, parcels
 from trainmaster.sdk.launches import Launch
-from trainmaster.sdk.manifests import SUFFIXES, Manifest
+from trainmaster.sdk.manifests import MAIN, SCRIPTS, SUFFIXES, Manifest
 from trainmaster.sdk.parcels import ScriptError
 from trainmaster.sdk.session import some
-
-SCRIPTS = (".py", ".sh")
-FIRST = ("__main__.py", "main.py", "train.py")     # what a folder is started by
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ def passed_over(targets: Sequence[str]) -> list[str]:
 def _code_of(folder: Path) -> list[str]:
     """The scripts of a folder, the one that it would be started by first."""
     there = [path.name for path in folder.iterdir() if path.suffix in SCRIPTS] if folder.is_dir() else []
-    return sorted(there, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
+    return sorted(there, key=lambda name: (MAIN.index(name) if name in MAIN else len(MAIN), name))
 
 
 def _looks_like_a_manifest(path: Path) -> bool:
@@ -155,11 +152,11 @@ def _requirements(path: Path) -> str:
 
 def _first(folder: Path) -> Path:
     scripts = sorted(path for path in folder.iterdir() if path.suffix in SCRIPTS and path.is_file())
-    named = [path for name in FIRST for path in scripts if path.name == name]
+    named = [path for name in MAIN for path in scripts if path.name == name]
     if named or len(scripts) == 1:
         return (named or scripts)[0]
     raise ScriptError(f"{folder}: which of its scripts is to run ({some([path.name for path in scripts], 5)})? "
-                      f"Call it {' or '.join(FIRST[1:])}.")
+                      f"Call it {' or '.join(MAIN[1:])}.")
 
 
 def _files(names: Sequence[str], script: str) -> str:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import click
 
 GAP = "   "
-COLOURS = {"Running": "green", "Succeeded": "green", "Completed": "green", "Failed": "red", "Error": "red",
-           "OOMKilled": "red", "CrashLoopBackOff": "red", "Waiting": "yellow", "Pending": "yellow",
-           "Restarting": "yellow", "Suspended": "blue", "Warning": "yellow"}
+STATE_COLOURS = {"Running": "green", "Succeeded": "green", "Completed": "green", "Failed": "red", "Error": "red",
+                 "OOMKilled": "red", "CrashLoopBackOff": "red", "Waiting": "yellow", "Pending": "yellow",
+                 "Restarting": "yellow", "Suspended": "blue", "Warning": "yellow"}
+REPLICA_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 NOTHING = "<none>"
 
 
@@ -39,7 +40,7 @@ class Table:
         cells = []
         for number, (cell, width) in enumerate(zip(row, self._widths, strict=True)):
             padded = cell.ljust(width) if number < len(row) - 1 else cell
-            cells.append(click.style(padded, COLOURS[cell]) if self._screen and cell in COLOURS else padded)
+            cells.append(click.style(padded, STATE_COLOURS[cell]) if self._screen and cell in STATE_COLOURS else padded)
         if self._cut_last and self._screen:
             used = len(self._indent) + sum(self._widths[:-1]) + len(GAP) * (len(row) - 1)
             cells[-1] = _cut(cells[-1], max(20, self._screen - used))

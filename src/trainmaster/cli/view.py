@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import click
 
+from trainmaster.cli.tables import REPLICA_COLOURS
 from trainmaster.progress import curves, lines
 from trainmaster.progress.curves import Curves
 from trainmaster.progress.report import Report
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta")
 STATE_STYLES = {"Running": "green", "Completed": "green", "Error": "bold red", "OOMKilled": "bold red",
                 "CrashLoopBackOff": "red", "Pending": "dim", "ContainerCreating": "dim"}
 BAR = 12                 # signs of a bar of progress
@@ -149,7 +149,7 @@ class LiveView:
         self._console = console
         self._rows: dict[str, _Row] = {}
         self._jobs: dict[str, Curves] = {}
-        self._colours = itertools.cycle(COLOURS)
+        self._colours = itertools.cycle(REPLICA_COLOURS)
         self._colour_of: dict[str, str] = {}
         self._began = self._active = time.monotonic()
         self._hangs_after = hangs_after

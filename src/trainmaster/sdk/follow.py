@@ -27,7 +27,7 @@ from trainmaster.runtime.informer import Informer
 from trainmaster.sdk.errors import CannotStart as CannotStart  # said by `follow`, so imported with it
 from trainmaster.sdk.errors import JobGone as JobGone
 from trainmaster.sdk.jobs import Job
-from trainmaster.sdk.logs import HELD, Batch, Life, Source, Wanted, life_of, read_on
+from trainmaster.sdk.logs import HELD, LINGER, Batch, Life, Source, Wanted, life_of, read_on
 from trainmaster.sdk.pulse import IDLE, QUIET
 from trainmaster.sdk.replicas import Attempt, Replica, attempts_of, replica_of
 from trainmaster.sdk.session import Session
@@ -36,7 +36,6 @@ from trainmaster.sdk.usage import LOOK_EVERY, NOT_THERE, Usage, usage
 T = TypeVar("T")
 
 TAIL = 20              # last lines of a failed replica that are told again at the end
-LINGER = 10.0          # seconds that logs of ended replicas may take to arrive completely
 HICCUP = 1.0           # seconds that a server may be away without a word about it
 
 

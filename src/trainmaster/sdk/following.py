@@ -12,14 +12,12 @@ from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, uid_of
 from trainmaster.runtime.informer import Informer
 from trainmaster.sdk.jobs import Job
-from trainmaster.sdk.logs import Batch, Life, Wanted, life_of, read_on, sources
+from trainmaster.sdk.logs import LINGER, Batch, Life, Wanted, life_of, read_on, sources
 from trainmaster.sdk.replicas import Attempt
 from trainmaster.sdk.session import Session
 
 if TYPE_CHECKING:
     from trainmaster.runtime.clock import Clock
-
-LINGER = 10.0      # seconds that logs of ended replicas may take to arrive completely
 
 
 class Following:

@@ -12,6 +12,8 @@ from trainmaster.api.meta import Object
 
 LARGEST = 4 << 20   # bytes of one file; an API server takes three megabytes for one object
 SUFFIXES = (".yaml", ".yml", ".json")
+SCRIPTS = (".py", ".sh")                          # what is code and no manifest
+MAIN = ("__main__.py", "main.py", "train.py")     # what a folder of code is started by
 _SAFE: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

@@ -7,11 +7,8 @@ from typing import Any, TypedDict
 
 from trainmaster.api.meta import Json
 from trainmaster.sdk.jobs import Job, is_job
-from trainmaster.sdk.manifests import Manifest, ManifestError, objects, parsed, read
+from trainmaster.sdk.manifests import MAIN, SCRIPTS, Manifest, ManifestError, objects, parsed, read
 from trainmaster.sdk.session import Session
-
-SCRIPTS = (".py", ".sh")
-MAIN = ("__main__.py", "main.py", "train.py")     # what a folder is started by
 
 
 class How(TypedDict, total=False):
