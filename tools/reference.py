@@ -218,7 +218,9 @@ def group_page() -> str:
     parts = ["# PodGroup and Queue", "", about, ""]
     for definition in groups.definitions():
         names, version = definition["spec"]["names"], definition["spec"]["versions"][0]
-        rows = _fields(version["schema"]["openAPIV3Schema"]["properties"].get("spec") or {}, "spec")
+        schema = version["schema"]["openAPIV3Schema"]
+        rows = [row for row in _fields(schema, "") if "`spec." in row or (
+            "spec" not in schema["properties"] and not re.search("`(apiVersion|kind|metadata)`", row))]
         parts += [f"## {names['kind']} of {definition['spec']['group']}/{version['name']}", "",
                   "| field | type | meaning |", "|---|---|---|",
                   *(f"{row.rpartition('|  |')[0]}| {meanings_[row.split('`')[1]]} |" for row in rows), ""]
@@ -257,7 +259,7 @@ def _told(job: Object, kind: JobKind) -> Iterator[tuple[str, str]]:
 
 def _fields(schema: Any, path: str) -> Iterator[str]:
     for name, inner in (schema.get("properties") or {}).items():
-        here = f"{path}.{name}"
+        here = f"{path}.{name}" if path else name
         yield f"| `{here}` | {_type(inner)} | {_cell(inner.get('description', ''))} |"
         if name == "template":
             continue      # a pod template, as Kubernetes has it

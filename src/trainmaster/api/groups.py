@@ -1,4 +1,5 @@
-"""The kinds in which people write gangs: PodGroup and Queue of Volcano, kube-batch, scheduler-plugins and T9k.
+"""The kinds in which people write gangs: PodGroup and Queue of Volcano, kube-batch, scheduler-plugins and T9k, and the
+Command by which Volcano's queues are opened and closed.
 
 Where one of these systems runs, its own definitions are there and ours are not installed; the embedded cluster has all
 of them, so that a manifest written for any runs as it is. Slim: fields that nobody here reads are kept, not described.
@@ -9,6 +10,7 @@ from trainmaster.api.meta import Object, Resource
 
 VOLCANO_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 VOLCANO_QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
+VOLCANO_COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")
 KUBE_BATCH_GROUPS = Resource("scheduling.incubator.k8s.io", "v1alpha1", "podgroups", "PodGroup")
 KUBE_BATCH_QUEUES = Resource("scheduling.incubator.k8s.io", "v1alpha1", "queues", "Queue", namespaced=False)
 COSCHEDULING_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
@@ -32,6 +34,9 @@ _AMOUNTS: Object = {
     "type": "object",
     "additionalProperties": {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True},
 }
+_SELECTOR: Object = {"type": "object", **_KEEP}
+# How long something may last: 1w2d, 36h, or 0.
+_LONG = "^(0|" + "".join(f"(([0-9]+){unit})?" for unit in ("y", "w", "d", "h", "m", "s", "ms")) + ")$"
 _AGE: Object = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
@@ -49,6 +54,9 @@ def definitions() -> list[Object]:
             "deserved": _AMOUNTS, "guarantee": {"type": "object", "properties": {"resource": _AMOUNTS}},
             "reclaimable": _FLAG, "priority": _COUNT, "parent": _TEXT,
         }, [_column("PARENT", "string", ".spec.parent")]),
+        _definition(VOLCANO_COMMANDS, [], None, [], whole={      # an order is no state: neither spec nor status
+            "action": _TEXT, "target": {"type": "object", **_KEEP}, "reason": _TEXT, "message": _TEXT,
+        }, status_part=False),
         _definition(KUBE_BATCH_GROUPS, [], {
             "minMember": _COUNT, "queue": _TEXT, "priorityClassName": _TEXT}, [_AGE], status_part=False),
         _definition(KUBE_BATCH_QUEUES, [], {"weight": _COUNT, "capability": _AMOUNTS}, [_AGE], status_part=False),
@@ -65,18 +73,21 @@ def definitions() -> list[Object]:
         _definition(T9K_QUEUES, [], {
             "quota": {"type": "object", "properties": {"requests": _AMOUNTS}}, "requests": _AMOUNTS,
             "priority": {**_COUNT, "maximum": 100}, "preemptible": _FLAG, "closed": _FLAG,
+            "maxDuration": {**_TEXT, "pattern": _LONG}, "nodeSelector": _SELECTOR, "namespaceSelector": _SELECTOR,
         }, [_AGE]),
     ]
 
 
-def _definition(resource: Resource, short: list[str], spec: Object, columns: list[Object], *,
-                status_part: bool = True) -> Object:
+def _definition(resource: Resource, short: list[str], spec: Object | None, columns: list[Object], *,
+                whole: Object | None = None, status_part: bool = True) -> Object:
+    """`whole` are the fields of a kind that has no spec."""
+    fields: Object = whole or {"spec": {"type": "object", "properties": spec, **_KEEP},
+                               "status": {"type": "object", **_KEEP}}
     schema = {"type": "object", "properties": {
-        "apiVersion": _TEXT, "kind": _TEXT, "metadata": {"type": "object"},
-        "spec": {"type": "object", "properties": spec, **_KEEP}, "status": {"type": "object", **_KEEP},
-    }}
+        "apiVersion": _TEXT, "kind": _TEXT, "metadata": {"type": "object"}, **fields}}
     version: Object = {"name": resource.version, "served": True, "storage": True,
-                       "schema": {"openAPIV3Schema": schema}, "additionalPrinterColumns": columns}
+                       "schema": {"openAPIV3Schema": schema},
+                       **({"additionalPrinterColumns": columns} if columns else {})}
     if status_part:
         version["subresources"] = {"status": {}}
     annotations = {}

@@ -2,7 +2,10 @@
 
 import asyncio
 import signal
+from collections.abc import Set as AbstractSet
 
+from trainmaster.api.groups import VOLCANO_COMMANDS
+from trainmaster.api.meta import Resource
 from trainmaster.cluster.scheduler import loop
 from trainmaster.cluster.scheduler.dialects import DIALECTS, Dialect
 from trainmaster.cluster.scheduler.settings import Settings
@@ -26,18 +29,19 @@ async def run(access: Access, names: tuple[str, ...], settings: Settings) -> Non
     """Serve these dialects, or all whose kinds are there, until SIGTERM or SIGINT. Raises NothingToServe, KubeError."""
     client = Client(kubeconfig.transport(access), user_agent="trainmaster-scheduler")
     try:
-        served = await _served(client, names)
+        there = {kind.resource for kind in (await survey(client)).kinds}
+        served = _served(there, names)
         log.info("scheduler runs", dialects=",".join(dialect.name for dialect in served))
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await loop.run(client, RealClock(), settings, served, singles=False, stop=stop)
+        await loop.run(client, RealClock(), settings, served, singles=False, stop=stop,
+                       commands=VOLCANO_COMMANDS in there)
     finally:
         await client.close()
 
 
-async def _served(client: Client, names: tuple[str, ...]) -> tuple[Dialect, ...]:
-    there = {kind.resource for kind in (await survey(client)).kinds}
+def _served(there: AbstractSet[Resource], names: tuple[str, ...]) -> tuple[Dialect, ...]:
     found = tuple(dialect for dialect in DIALECTS if dialect.groups in there and (not names or dialect.name in names))
     missing = [name for name in names if name not in {dialect.name for dialect in found}]
     if missing or not found:

@@ -64,9 +64,16 @@ _DIALECTS = ("scheduling.volcano.sh", "scheduling.incubator.k8s.io", "scheduling
 SCHEDULES = (
     Rule((*_READ, "create", "patch"), _DIALECTS, ("podgroups", "queues")),
     Rule(("patch",), _DIALECTS, ("podgroups/status", "queues/status")),
+    Rule((*_READ, "delete"), ("bus.volcano.sh",), ("commands",)),
     Rule(_READ, ("scheduling.k8s.io",), ("priorityclasses",)),
     Rule(("patch",), ("",), ("pods",)),
     Rule(_READ, ("",), ("resourcequotas",)),
+    # What made a pod: its annotations, whether it wants pods at all, and its rest when the pod is too old.
+    Rule(("get", "patch"), ("apps",), ("deployments", "replicasets", "statefulsets")),
+    Rule(("get",), ("apps",), ("daemonsets",)),
+    Rule(("get", "patch"), ("batch",), ("jobs",)),
+    Rule(("get", "patch"), ("kubeflow.org", "batch.tensorstack.dev", "tensorstack.dev"), ("*",)),
+    Rule(("delete",), _DIALECTS, ("podgroups",)),
 )
 # In the namespace `default` only: where the API server announces itself.
 ANNOUNCER = "announcer"

@@ -67,6 +67,11 @@ def _may_try(floor: Floor, gang: Gang) -> bool:
     if account is None:
         floor.why[gang] = Reason(Code.QUEUE_MISSING, least=gang.least, queue=gang.group.queue)
         return False
+    spaces, space = account.queue.spaces, gang.group.key.key.namespace
+    if spaces is not None and not spaces.matches(floor.trial.snapshot.spaces.get(space, {})):
+        if unplaced or not gang.pods:
+            floor.why[gang] = Reason(Code.QUEUE_FOREIGN, least=gang.least, queue=gang.group.queue)
+        return False
     if not account.open or not account.leaf:
         if unplaced or not gang.pods:
             code = Code.QUEUE_CLOSED if account.leaf else Code.QUEUE_INNER

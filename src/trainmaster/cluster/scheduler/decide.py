@@ -139,8 +139,9 @@ def _pods_of(floor: Floor, gang: Gang) -> list[Waiting]:
         elif why is not None and why.code is Code.CLUSTER_FULL and dialect is COSCHEDULING:
             gap = ", ".join(f"{name}: {shown(name, amount)}" for name, amount in sorted(why.short.items()))
             text, reason = f"resource gap: {gap}", "Unschedulable"
-        elif why is not None and why.code in {Code.QUEUE_MISSING, Code.QUEUE_CLOSED, Code.QUEUE_INNER, Code.QUEUE_FULL,
-                                              Code.TOO_FEW_MEMBERS, Code.BEING_FREED}:
+        elif why is not None and why.code in {
+                Code.QUEUE_MISSING, Code.QUEUE_CLOSED, Code.QUEUE_FOREIGN, Code.QUEUE_INNER, Code.QUEUE_FULL,
+                Code.TOO_FEW_MEMBERS, Code.BEING_FREED}:
             text, reason = f"{gang.group.key.key.name}: {why.told()}", "Unschedulable"
         else:
             text, reason = gangs.detail(gang), "Unschedulable"

@@ -17,12 +17,14 @@ from trainmaster.cluster.scheduler.volumes import about_the_pod
 
 HIERARCHY, HIERARCHY_WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 WAITING_TIME = "volcano.sh/sla-waiting-time"
-ROOT = "root"
+T9K_SYSTEM = "t9k-system"      # the namespace of its scheduler
+ROOT, DEFAULT_QUEUE = "root", "default"
 # In annotations, which anybody may write: a number of members, parts of a span of time in Go's way, a weight.
 _MEMBERS = re.compile("[0-9]{1,9}")
 _SPAN, _SPAN_PART = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:h|m|s|ms))+"), re.compile(r"([0-9.]+)(ms|h|m|s)")
 _WEIGHT = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_LONG, _LONG_PART = re.compile(r"(?:[0-9]{1,9}(?:y|w|d|h|ms|m|s))+"), re.compile(r"([0-9]+)(y|w|d|h|ms|m|s)")
+_SECONDS = {"y": 365 * 86400.0, "w": 7 * 86400.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 def listed(counts: Mapping[str, int]) -> str:
@@ -121,7 +123,7 @@ def read_group(raw: Object, dialect: Dialect) -> Group:
         str(role.get("name")): _count(role.get("minMember")) for role in entries(spec.get("roles"))}
     return Group(
         key=GroupKey(dialect.name, key_of(raw)), uid=uid_of(raw), least=_count(spec.get("minMember")), roles=roles,
-        queue=str(spec.get("queue") or "default"), priority_class=str(spec.get("priorityClassName") or ""),
+        queue=str(spec.get("queue") or DEFAULT_QUEUE), priority_class=str(spec.get("priorityClassName") or ""),
         priority=_count(spec.get("priority")), wanted=None if wanted is None else _needed(fields(wanted)),
         phase=str(status.get("phase") or ""), created=str(metadata(raw).get("creationTimestamp") or ""), raw=raw,
         patience=_span(_annotations(raw).get(WAITING_TIME)) if dialect is VOLCANO else None,
@@ -145,6 +147,13 @@ def _span(text: Json) -> float | None:
     if not isinstance(text, str) or not _SPAN.fullmatch(text):
         return None
     return sum(float(number) * _SECONDS[unit] for number, unit in _SPAN_PART.findall(text)) or None
+
+
+def _long(text: Json) -> float:
+    """Seconds of `1w2d`, as T9k writes how long something may last; 0 for what is no such span."""
+    if not isinstance(text, str) or not _LONG.fullmatch(text):
+        return 0.0
+    return sum(float(number) * _SECONDS[unit] for number, unit in _LONG_PART.findall(text))
 
 
 def levels(raw: Object) -> tuple[tuple[str, float], ...] | None:
@@ -177,6 +186,8 @@ def read_queue(raw: Object) -> Queue:
         created=str(metadata(raw).get("creationTimestamp") or ""),
         levels=levels(raw) or (), fifo=spec.get("dequeueStrategy") == "fifo", raw=raw,
         nodes=label_selector(fields(spec["nodeSelector"])) if spec.get("nodeSelector") else None,
+        spaces=label_selector(fields(spec["namespaceSelector"])) if "namespaceSelector" in spec else None,
+        longest=_long(spec.get("maxDuration")),
     )
 
 
@@ -193,7 +204,7 @@ def group_for(pod: Object, dialect: Dialect, owner: Object | None) -> Object:
     spec: Object = {"minMember": max(int(said), 1) if _MEMBERS.fullmatch(said) else 1}
     if dialect.queued:
         spec["queue"] = (annotations.get("scheduling.volcano.sh/queue-name")
-                         or labels_of(pod).get(groups.T9K_QUEUE) or "default")
+                         or labels_of(pod).get(groups.T9K_QUEUE) or DEFAULT_QUEUE)
     if pod["spec"].get("priorityClassName") and dialect in (VOLCANO, KUBE_BATCH):
         spec["priorityClassName"] = pod["spec"]["priorityClassName"]
     reference = owner or {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}

@@ -19,7 +19,6 @@ from trainmaster.cluster.scheduler.settings import Eviction, Settings
 from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Pod, Queue, Snapshot, State
 from trainmaster.cluster.scheduler.trial import Trial
 
-DEFAULT_QUEUE = "default"
 FOREVER = float("inf")
 
 
@@ -100,7 +99,7 @@ def _enter(gang: Gang, account: Account) -> None:
 def _implied(group: Group) -> bool:
     """Whether its queue needs no object: where there are none, and the one that T9k's jobs are in by default."""
     dialect = dialects.by_name(group.key.dialect)
-    return not dialect.queued or (dialect is dialects.T9K and group.queue == DEFAULT_QUEUE)
+    return not dialect.queued or (dialect is dialects.T9K and group.queue == dialects.DEFAULT_QUEUE)
 
 
 def _gang(snapshot: Snapshot, group: Group, nodes: Selector | None) -> Gang:

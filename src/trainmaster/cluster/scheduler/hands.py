@@ -13,7 +13,7 @@ from typing import Any
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, Resource, controller_of, metadata, name_of, timestamp, uid_of
-from trainmaster.cluster.scheduler import dialects, writing
+from trainmaster.cluster.scheduler import dialects, tenure, writing
 from trainmaster.cluster.scheduler.amounts import add
 from trainmaster.cluster.scheduler.decide import DEFAULT
 from trainmaster.cluster.scheduler.dialects import T9K, VOLCANO, Dialect
@@ -21,6 +21,7 @@ from trainmaster.cluster.scheduler.gangs import ALLOCATED
 from trainmaster.cluster.scheduler.mirror import Mirror
 from trainmaster.cluster.scheduler.provisioning import PodGone, Provisioning, Unprovided
 from trainmaster.cluster.scheduler.settings import Binding, Decision, Eviction, Told, Verdict, Waiting
+from trainmaster.cluster.scheduler.tenure import Overdue
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
 from trainmaster.runtime.clock import Clock
@@ -58,6 +59,7 @@ class Hands:
         self._told: dict[str, tuple[str, str]] = {}       # pod UID -> why it waits, as last said
         self._told_groups: dict[str, frozenset[Told]] = {}
         self._evicted: set[str] = set()
+        self._ended: set[str] = set()                     # pods that were too old
         self._retrying: asyncio.Task[None] | None = None
         self._recorders = {name: Recorder(client, name, clock)
                            for name in (DEFAULT, *(dialect.scheduler for dialect in served))}
@@ -96,6 +98,10 @@ class Hands:
             yield from self._say(verdict, name)
             yield None
         yield from self._queues(decision.verdicts, name)
+        for late in tenure.overdue(self._mirror.snapshot, self._clock.now()):
+            if late.pod.uid not in self._ended:
+                self._ended.add(late.pod.uid)
+                yield self._put_to_rest(late)
         for pod in self._alone():
             if self._free(uid_of(pod)):
                 yield self._alone_with(uid_of(pod), self._give_group(pod))
@@ -140,9 +146,10 @@ class Hands:
     def _forget(self) -> None:
         """What was said of objects that are no more."""
         snapshot = self._mirror.snapshot
-        if len(self._told) + len(self._evicted) > 2 * len(snapshot.pods) + 100:
+        if len(self._told) + len(self._evicted) + len(self._ended) > 2 * len(snapshot.pods) + 100:
             self._told = {uid: said for uid, said in self._told.items() if uid in snapshot.pods}
             self._evicted &= snapshot.pods.keys()
+            self._ended &= snapshot.pods.keys()
         if len(self._told_groups) > 2 * len(snapshot.groups) + 100:
             known = {group.uid for group in snapshot.groups.values()}
             self._told_groups = {uid: said for uid, said in self._told_groups.items() if uid in known}
@@ -209,6 +216,22 @@ class Hands:
         group = self._mirror.snapshot.groups.get(eviction.group) if eviction.group is not None else None
         if group is not None:
             await self.outbox.put(recorder, group.raw, "Normal", "Evict", eviction.why)
+
+    async def _put_to_rest(self, late: Overdue) -> None:
+        pod = late.pod.raw
+        try:
+            async with self._gate:
+                about, done = await tenure.put_to_rest(self._client, pod)
+        except (NotFound, Conflict):
+            return
+        except KubeError as problem:
+            log.warning("could not end what is too old", pod=late.pod.key, problem=problem)
+            self._ended.discard(late.pod.uid)
+            self._again_later()
+            return
+        text = f"Pod {late.pod.key} is older than queue {late.queue} allows ({late.longest:g} seconds): {done}"
+        for each in (pod, about) if about is not pod else (pod,):
+            await self.outbox.put(self._recorder(pod), each, "Warning", "MaxDurationExceeded", text)
 
     async def _tell(self, waiting: Waiting) -> None:
         """Once per change of the reason: the condition on the pod, then the event."""

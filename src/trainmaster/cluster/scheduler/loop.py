@@ -12,12 +12,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from trainmaster.api.meta import moment
+from trainmaster.cluster.scheduler.commands import Orders
 from trainmaster.cluster.scheduler.decide import SCHEDULING, TOO_LONG, slices
-from trainmaster.cluster.scheduler.dialects import DIALECTS, Dialect
+from trainmaster.cluster.scheduler.dialects import DIALECTS, VOLCANO, Dialect
 from trainmaster.cluster.scheduler.gangs import INQUEUE, PENDING
 from trainmaster.cluster.scheduler.hands import Hands
 from trainmaster.cluster.scheduler.mirror import Mirror
 from trainmaster.cluster.scheduler.settings import DEFAULTS, Settings
+from trainmaster.cluster.scheduler.tenure import next_end
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 
@@ -54,16 +56,19 @@ async def either(*waits: Coroutine[Any, Any, object]) -> None:
 
 async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, served: Iterable[Dialect] = DIALECTS,
               ready: Callable[[], None] = lambda: None, *, singles: bool = True,
-              stop: asyncio.Event | None = None, lull: float = 0.0) -> None:
+              commands: bool = True, stop: asyncio.Event | None = None, lull: float = 0.0) -> None:
     """Schedule until told to `stop`, which leaves nothing half told, or until cancelled. `served` are the dialects
-    whose kinds the cluster has; without `singles` pods of the default scheduler are somebody else's. Events wait for a
-    `lull` where those who start the pods are on the same machine."""
+    whose kinds the cluster has; without `singles` pods of the default scheduler are somebody else's, without `commands`
+    the cluster does not have the kind. Events wait for a `lull` where those who start the pods are on the same machine.
+    """
     scheduler = Scheduler(client, clock, replace(settings, singles=singles), tuple(served), lull)
     async with asyncio.TaskGroup() as group:
         helping = [group.create_task(informer.run())
                    for informer in (*scheduler.mirror.informers, *scheduler.mirror.beside)]
         helping += [group.create_task(scheduler.hands.outbox.run()),
                     group.create_task(scheduler.mirror.learn_storage())]
+        if commands and VOLCANO in scheduler.served:
+            helping.append(group.create_task(Orders(client, clock).run()))
         working = group.create_task(scheduler.work(ready, group))
         await (stop or asyncio.Event()).wait()
         working.cancel()
@@ -80,6 +85,7 @@ class Scheduler:
                  lull: float = 0.0) -> None:
         self._clock = clock
         self._settings = settings
+        self.served = served
         self._changed = asyncio.Event()
         self.mirror = Mirror(client, clock, served, settings.comeback, self._changed.set)
         self.hands = Hands(client, clock, served, self.mirror, self._changed.set, lull)
@@ -109,8 +115,8 @@ class Scheduler:
         await either(self._changed.wait(), self._clock.sleep_until(next_moment))
 
     def _next_moment(self) -> datetime | None:
-        """When a claim ends, when a group has waited long enough to be let in or to have room kept for it, or when it
-        is to be said that it has waited for days."""
+        """When a claim ends, when a group has waited long enough to be let in or to have room kept for it, when it is
+        to be said that it has waited for days, or when a pod has been there for too long."""
         now, snapshot = self._clock.now(), self.mirror.snapshot
         moments = [datetime.fromtimestamp(claim.until, UTC) for claim in snapshot.claims]
         for group in snapshot.groups.values():
@@ -119,4 +125,6 @@ class Scheduler:
                             for patience in (self._settings.patience, group.patience) if patience]
             if group.tried_since and group.phase in {PENDING, SCHEDULING}:
                 moments.append(moment(group.tried_since) + TOO_LONG)
+        if (end := next_end(snapshot, now)) is not None:
+            moments.append(end)
         return min((each for each in moments if each > now), default=None)

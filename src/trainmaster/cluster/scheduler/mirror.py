@@ -20,7 +20,7 @@ from trainmaster.api.core import (
     RESOURCE_QUOTAS,
     STORAGE_CLASSES,
 )
-from trainmaster.api.meta import Key, Object, Resource, key_of, labels_of, name_of, uid_of
+from trainmaster.api.meta import Key, Object, Resource, key_of, labels_of, name_of, namespace_of, uid_of
 from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.dialects import Dialect
 from trainmaster.cluster.scheduler.gangs import ALLOCATED, RUNNING
@@ -49,6 +49,7 @@ class Mirror:
         self._news: list[Callable[[], None]] = []
         self._learned = asyncio.Event()
         self._bound: dict[str, str] = {}      # pod UID -> node: bindings that the watch has not shown yet
+        self._queues: dict[tuple[str, str], dict[str, Object]] = {}      # by dialect and name, by namespace
         self.pods = self._follow(PODS, self._pod)
         self._follow(NODES, self._node)
         self._follow(PRIORITY_CLASSES, self._class)
@@ -204,10 +205,17 @@ class Mirror:
             self.snapshot.groups.pop(GroupKey(dialect.name, key_of(before)), None)
 
     def _queue(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
-        if after is not None:
-            self.snapshot.queues[dialect.name, name_of(after)] = dialects.read_queue(after)
-        elif before is not None:
-            self.snapshot.queues.pop((dialect.name, name_of(before)), None)
+        """Of T9k's queues of one name, which may be in several namespaces, that of the system counts."""
+        thing = after or before or {}
+        name = (dialect.name, name_of(thing))
+        same = self._queues.setdefault(name, {})
+        _kept(same, namespace_of(thing), after)
+        if same:
+            first = min(same, key=lambda space: (space != dialects.T9K_SYSTEM, space))
+            self.snapshot.queues[name] = dialects.read_queue(same[first])
+        else:
+            self.snapshot.queues.pop(name, None)
+            del self._queues[name]
 
 
 def _kept(known: dict[K, Object], key: K, thing: Object | None) -> None:

@@ -15,6 +15,7 @@ from trainmaster.cluster.scheduler.amounts import PODS, Amounts, shown
 class Code(StrEnum):
     QUEUE_MISSING = "QueueMissing"
     QUEUE_CLOSED = "QueueClosed"
+    QUEUE_FOREIGN = "QueueForeign"            # it is for other namespaces
     QUEUE_INNER = "QueueInner"                # it has queues below it: jobs go into those
     QUEUE_FULL = "QueueFull"                  # the queue may not have so much now
     QUOTA_SHORT = "QuotaShort"                # a ResourceQuota of its namespace leaves too little
@@ -52,6 +53,8 @@ class Reason:
                 return f"queue {self.queue} does not exist; create it or name another"
             case Code.QUEUE_CLOSED:
                 return f"queue {self.queue} is closed and starts nothing new"
+            case Code.QUEUE_FOREIGN:
+                return f"queue {self.queue} is not for this namespace; name another, or have its selector widened"
             case Code.QUEUE_INNER:
                 return f"queue {self.queue} has queues below it and starts nothing itself; name one of those"
             case Code.QUEUE_FULL:

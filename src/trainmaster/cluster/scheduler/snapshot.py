@@ -117,6 +117,8 @@ class Queue:
     created: str = ""
     levels: tuple[tuple[str, float], ...] = ()      # names and weights from the top down, for hierarchical shares
     nodes: Selector | None = None     # the only nodes for its pods (T9k); None: all
+    spaces: Selector | None = None    # the only namespaces whose groups it takes (T9k); None: all
+    longest: float = 0.0              # seconds that a pod may be there (T9k); 0: for ever
     fifo: bool = False                # strictly in order: a job that cannot start holds those behind it
     raw: Object | None = None
 

@@ -252,3 +252,23 @@ def test_the_default_queue_of_t9k_needs_no_object() -> None:
     pods, groups = jobs(("x", "default", 2), dialect=T9K)
 
     assert 2 == len(bound(decided(snapshot([machine(gpu=2)], pods, groups, [], dialect=T9K))))
+
+
+@pytest.mark.parametrize(("selector", "labels", "starts"), [
+    pytest.param({"matchLabels": {"team": "a"}}, {"team": "a"}, True, id="a namespace that it is for"),
+    pytest.param({"matchLabels": {"team": "a"}}, {"team": "b"}, False, id="a namespace that it is not for"),
+    pytest.param({}, {"team": "b"}, True, id="an empty selector means all"),
+    pytest.param(None, {}, True, id="without a selector it is for all"),
+])
+def test_t9k_queues_take_groups_of_the_namespaces_they_are_for(
+        selector: Object | None, labels: dict[str, str], starts: bool) -> None:
+    spec: Object = {} if selector is None else {"namespaceSelector": selector}
+    there = snapshot([machine(gpu=8)], members("g", "w", 2, dialect=T9K, asks={"gpu": 1}),
+                     [gang("g", 2, dialect=T9K, queue="q")], [line("q", **spec)], T9K)
+    there.spaces["default"] = labels
+
+    decision = decided(there)
+
+    assert (2 if starts else 0) == len(decision.bindings)
+    words = [waiting.message for waiting in decision.waiting]
+    assert starts or all("queue q is not for this namespace" in each for each in words)
