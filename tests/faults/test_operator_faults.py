@@ -1,14 +1,14 @@
 """Lost answers, refused and repeated requests, old lists, torn watches: the same end as on a good day.
 
 Seeds are in the names of the tests: a failing one is run again by its name. The few here are the fixed slice; the long
-run is marked `faults`, and with FULL=1 injects more than 100,000 faults; how many is said at its end.
+run is marked `faults`; with FULL=1 it injects more than 100,000 faults, or fails. How many is said at its end.
 """
 
 import os
 from collections.abc import Callable
 
 import pytest
-from tests.faults.conftest import FAULTS
+from tests.faults.conftest import FAULTS, PROMISED, Injected, is_short
 from tests.faults.job_stories import CASES, DEPENDS_ON_TIME, Case, deletion_at_once
 from tests.faults.test_operator_crashes import settings
 from tests.unit.operator.stage import Stage, stage
@@ -72,10 +72,21 @@ async def test_whatever_goes_wrong_the_end_is_the_same(case: Case, seed: int) ->
 @pytest.mark.faults
 @pytest.mark.parametrize("seed", MANY)
 @pytest.mark.parametrize("case", STEADY, ids=named)
-async def test_whatever_goes_wrong_for_long(case: Case, seed: int, record_property: Callable[[str, int], None]) -> None:
+async def test_whatever_goes_wrong_for_long(case: Case, seed: int, record_property: Callable[[str, str], None]) -> None:
     """As above, many times: the cheap slice finds what is common, this what is rare."""
     clean = await on_a_good_day(case)
     injected, end = await at_rest(case, seed)
-    record_property(FAULTS, injected)
+    record_property(FAULTS, Injected(seed, injected, len(STEADY) * len(MANY)).text)
 
     assert clean == end
+
+
+@pytest.mark.parametrize(("found", "full", "short"), [
+    pytest.param([Injected(2, PROMISED, 2), Injected(3, 1, 2)], True, False, id="as much as was promised"),
+    pytest.param([Injected(2, 1, 2), Injected(3, 1, 2)], True, True, id="less"),
+    pytest.param([Injected(2, 1, 2)], True, False, id="less, by a part of the runs"),
+    pytest.param([Injected(2, 1, 1)], False, False, id="less, and nobody promised anything"),
+    pytest.param([], True, False, id="no run at all"),
+])
+def test_the_long_run_fails_if_too_little_went_wrong(found: list[Injected], full: bool, short: bool) -> None:
+    assert short == is_short(found, full=full)
