@@ -21,6 +21,7 @@ from trainmaster.kube.errors import AlreadyExists, ApiError
 from trainmaster.kube.kubeconfig import load, transport
 from trainmaster.kube.transport import Transport
 from trainmaster.operator import door, webhook
+from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.probes import Address, Health
 from trainmaster.runtime.clock import RealClock
 
@@ -114,7 +115,7 @@ async def test_a_real_server_asks_the_operators_webhook(control_plane: ControlPl
             with contextlib.suppress(AlreadyExists):
                 await client.create(DEFINITIONS, definition)
         place = webhook.Place(Address("127.0.0.1:0"), "default")
-        async with webhook.serving(place, client, RealClock(), Health()) as served:
+        async with webhook.serving(place, client, RealClock(), Health(), Metrics()) as served:
             await _eventually(lambda: _is(served.ready))
             # A real cluster has a network that leads to pods; here the Service leads to loopback.
             await client.create(SERVICES, {"metadata": {"name": place.service, "namespace": "default"}, "spec": {

@@ -22,6 +22,7 @@ from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
 from trainmaster.runtime.outbox import Outbox
 from trainmaster.runtime.recent import Recent
+from trainmaster.runtime.workqueue import Workqueue
 
 log = logger("operator")
 
@@ -84,6 +85,7 @@ def _wired(
         controller: Controller[Key] = Controller(
             framework.kind.controller, metrics.measured(framework.kind.controller, reconciler.reconcile), clock=clock,
             workers=settings.workers, informers=[pods, services, jobs],
+            onlooker=metrics.queue(framework.kind.controller),
         )
         _connect(controller, framework, clock, pace, jobs, pods, (services, *beside.values()))
         informers.append(jobs)
@@ -112,8 +114,15 @@ def _show(
     for informer in informers:
         metrics.show("trainmaster_objects", informer.copy.__len__, informer.resource.kind)
     for controller in controllers:
-        metrics.show("workqueue_depth", controller.queue.__len__, controller.name)
+        _show_queue(metrics, controller.name, controller.queue)
         metrics.show("controller_runtime_max_concurrent_reconciles", lambda: settings.workers, controller.name)
+
+
+def _show_queue(metrics: Metrics, name: str, queue: Workqueue[Key]) -> None:
+    metrics.show("workqueue_depth", queue.__len__, name)
+    metrics.show("workqueue_unfinished_work_seconds", lambda: sum(queue.in_work()), name)
+    metrics.show("workqueue_longest_running_processor_seconds", lambda: max(queue.in_work(), default=0.0), name)
+    metrics.show("controller_runtime_active_workers", lambda: len(queue.in_work()), name)
 
 
 async def _synced(informers: Sequence[Informer]) -> None:

@@ -7,6 +7,7 @@ process. Names and labels are in `TABLE`, from which the page in the manual is w
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -36,7 +37,16 @@ TABLE: Final[tuple[tuple[str, type[Counter | Gauge | Histogram], tuple[str, ...]
     ("controller_runtime_reconcile_errors_total", Counter, ("controller",), "Looks that have to be repeated."),
     ("controller_runtime_reconcile_time_seconds", Histogram, ("controller",), "Seconds that a look took."),
     ("controller_runtime_max_concurrent_reconciles", Gauge, ("controller",), "Looks that may be under way at once."),
+    ("controller_runtime_active_workers", Gauge, ("controller",), "Looks that are under way."),
     ("workqueue_depth", Gauge, ("name",), "Jobs that wait to be looked at."),
+    ("workqueue_adds_total", Counter, ("name",), "Jobs that were to be looked at, those that waited already left out."),
+    ("workqueue_retries_total", Counter, ("name",), "Jobs that are looked at again because a look failed."),
+    ("workqueue_queue_duration_seconds", Histogram, ("name",), "Seconds that a job waited to be looked at."),
+    ("workqueue_work_duration_seconds", Histogram, ("name",), "Seconds that a job was looked at."),
+    ("workqueue_unfinished_work_seconds", Gauge, ("name",), "Age of all looks that are under way, added up."),
+    ("workqueue_longest_running_processor_seconds", Gauge, ("name",), "Age of the oldest look that is under way."),
+    ("controller_runtime_webhook_requests_total", Counter, ("webhook", "code"), "Answers of the webhook, by its path."),
+    ("controller_runtime_webhook_latency_seconds", Histogram, ("webhook",), "Seconds that an answer of it took."),
     ("rest_client_requests_total", Counter, ("code", "host", "method"), "Requests to the API server, by its answer."),
     ("leader_election_master_status", Gauge, ("name",), "1 while this process leads."),
     ("trainmaster_objects", Gauge, ("kind",), "Objects in the local copies."),
@@ -112,9 +122,43 @@ class Metrics:
 
         return look
 
+    def answered(self, path: str, code: int, seconds: float) -> None:
+        """The webhook has answered."""
+        self.count("controller_runtime_webhook_requests_total", path, str(code))
+        self._histograms["controller_runtime_webhook_latency_seconds"].labels(path).observe(seconds)
+
+    def queue(self, name: str) -> "Queue":
+        """Who counts what happens in a queue."""
+        for counter in ("workqueue_adds_total", "workqueue_retries_total"):
+            self.count(counter, name, by=0)     # there from the beginning, as dashboards expect
+        waited, worked = (self._histograms[f"workqueue_{what}_duration_seconds"] for what in ("queue", "work"))
+        return Queue(self, name, waited.labels(name), worked.labels(name))
+
     def page(self) -> tuple[bytes, str]:
         """What to answer, and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The figures of one queue, under the names that client-go gives them."""
+
+    metrics: Metrics
+    name: str
+    waits: Histogram
+    works: Histogram
+
+    def added(self) -> None:
+        self.metrics.count("workqueue_adds_total", self.name)
+
+    def retried(self) -> None:
+        self.metrics.count("workqueue_retries_total", self.name)
+
+    def taken(self, waited: float) -> None:
+        self.waits.observe(waited)
+
+    def done(self, worked: float) -> None:
+        self.works.observe(worked)
 
 
 class Counted:

@@ -107,7 +107,8 @@ async def run(
             await stack.enter_async_context(Probes(health, metrics, process.probes, process.figures))
             if process.door is not None:
                 looking_after = Client(counted, user_agent=AGENT)
-                await stack.enter_async_context(webhook.serving(process.door, looking_after, clock, health))
+                hook = webhook.serving(process.door, looking_after, clock, health, metrics)
+                await stack.enter_async_context(hook)
             if process.lease is None:
                 await work(counted)
             else:

@@ -27,6 +27,7 @@ from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from trainmaster.kube.tls import ClientCertificate, present, server_context
 from trainmaster.operator import door, flags
+from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.probes import SHUTDOWN, Address, Health, Taken, address
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
@@ -78,9 +79,11 @@ class Material:
 
 
 @asynccontextmanager
-async def serving(place: Place, client: Client, clock: Clock, health: Health) -> AsyncIterator["Webhook"]:
+async def serving(
+    place: Place, client: Client, clock: Clock, health: Health, metrics: Metrics
+) -> AsyncIterator["Webhook"]:
     """Answer until the end of the block. Raises Taken when the port is not free."""
-    hook = Webhook(place, client, clock)
+    hook = Webhook(place, client, clock, metrics)
     health.checks["webhook"] = lambda: hook.ready
     try:
         async with asyncio.TaskGroup() as group:
@@ -98,8 +101,9 @@ async def serving(place: Place, client: Client, clock: Clock, health: Health) ->
 class Webhook:
     """`ready` once it listens with a certificate that the configuration, if there is one, trusts."""
 
-    def __init__(self, place: Place, client: Client, clock: Clock) -> None:
+    def __init__(self, place: Place, client: Client, clock: Clock, metrics: Metrics) -> None:
         self._place = place
+        self._metrics = metrics
         self._client = client
         self._clock = clock
         self._news = asyncio.Event()
@@ -157,7 +161,7 @@ class Webhook:
 
     async def _listen(self) -> web.AppRunner:
         app = web.Application(client_max_size=MOST_BYTES)
-        app.add_routes([web.post(door.path_of(kind), answer) for kind in KINDS])
+        app.add_routes([web.post(door.path_of(kind), self._answer) for kind in KINDS])
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN)
         await runner.setup()
         place = self._place.address
@@ -169,6 +173,12 @@ class Webhook:
                         "--webhook-server-port, or 0.") from problem
         self.port = runner.addresses[0][1]
         return runner
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        began = self._clock.monotonic()
+        said = await answer(request)
+        self._metrics.answered(request.path, said.status, self._clock.monotonic() - began)
+        return said
 
     async def _inject(self) -> None:
         """Make the configuration trust us. One that is not there yet is news when it comes."""

@@ -13,7 +13,7 @@ from trainmaster.kube.errors import ApiError, Conflict, is_transient
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
-from trainmaster.runtime.workqueue import Workqueue
+from trainmaster.runtime.workqueue import Onlooker, Workqueue
 
 K = TypeVar("K", bound=Hashable)
 
@@ -31,9 +31,10 @@ class Controller(Generic[K]):
         clock: Clock,
         workers: int = 4,
         informers: Sequence[Informer] = (),
+        onlooker: Onlooker | None = None,
     ) -> None:
         self.name = name
-        self.queue: Workqueue[K] = Workqueue(clock)
+        self.queue: Workqueue[K] = Workqueue(clock, onlooker)
         self._reconcile = reconcile
         self._workers = workers
         self._informers = informers

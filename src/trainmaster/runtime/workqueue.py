@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from trainmaster.runtime.clock import Clock
 
@@ -21,14 +21,28 @@ T = TypeVar("T", float, datetime)
 FIRST_DELAY, LONGEST_DELAY = 0.005, 1000.0
 
 
+class Onlooker(Protocol):
+    """Who counts what happens in a queue."""
+
+    def added(self) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def taken(self, waited: float) -> None: ...
+
+    def done(self, worked: float) -> None: ...
+
+
 class Workqueue(Generic[K]):
     """Keys to be worked on. Not for use from other threads."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, onlooker: Onlooker | None = None) -> None:
+        self._now = clock.monotonic
+        self._onlooker = onlooker
         self._ready: deque[K] = deque()
-        self._queued: set[K] = set()
-        self._working: set[K] = set()
-        self._again: set[K] = set()       # added while in work
+        self._queued: dict[K, float] = {}     # since when
+        self._working: dict[K, float] = {}    # since when
+        self._again: dict[K, float] = {}      # added while in work, when first
         self._attempts: dict[K, int] = {}
         # Two time lines that never mix: moments, which follow the wall clock, and durations, which do not.
         self._moments: _Timers[K, datetime] = _Timers(clock.now, clock.sleep_until)
@@ -38,12 +52,14 @@ class Workqueue(Generic[K]):
 
     def add(self, key: K) -> None:
         """Queue a key now. One that is in work is queued when it is done."""
+        if key in self._queued or key in self._again:
+            return
+        if self._onlooker is not None:
+            self._onlooker.added()
         if key in self._working:
-            self._again.add(key)
-        elif key not in self._queued:
-            self._queued.add(key)
-            self._ready.append(key)
-            self._wake()
+            self._again[key] = self._now()
+        else:
+            self._append(key, self._now())
 
     def add_at(self, key: K, moment: datetime) -> None:
         """Queue a key at a moment. Of several moments the earliest counts."""
@@ -52,6 +68,8 @@ class Workqueue(Generic[K]):
 
     def retry(self, key: K, at_least: float = 0.0) -> None:
         """Queue a key after a delay that doubles with each retry since the last `forget`."""
+        if self._onlooker is not None:
+            self._onlooker.retried()
         attempt = self._attempts[key] = self._attempts.get(key, 0) + 1
         delay = max(at_least, min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(attempt - 1, 30)))
         if self._delays.set(key, self._delays.now() + delay):
@@ -72,8 +90,10 @@ class Workqueue(Generic[K]):
                 self.add(key)
             if self._ready:
                 key = self._ready.popleft()
-                self._queued.discard(key)
-                self._working.add(key)
+                now = self._working[key] = self._now()
+                since = self._queued.pop(key)
+                if self._onlooker is not None:
+                    self._onlooker.taken(now - since)
                 if self._timekeeper is None:
                     self._wake()      # we may have been the one who watched the timers
                 return key
@@ -81,14 +101,25 @@ class Workqueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """The work on a key is over, well or not."""
-        self._working.discard(key)
+        since = self._working.pop(key, None)
+        if self._onlooker is not None and since is not None:
+            self._onlooker.done(self._now() - since)
         if key in self._again:
-            self._again.discard(key)
-            self.add(key)
+            self._append(key, self._again.pop(key))
+
+    def in_work(self) -> list[float]:
+        """For how long each of the keys that are worked on has been."""
+        now = self._now()
+        return [now - since for since in self._working.values()]
 
     def __len__(self) -> int:
         """How many keys could be worked on now, if there were workers."""
         return len(self._ready)
+
+    def _append(self, key: K, since: float) -> None:
+        self._queued[key] = since
+        self._ready.append(key)
+        self._wake()
 
     def _wake(self) -> None:
         """Let one of those who wait look again; rather not the timekeeper, who would have to hand over."""

@@ -20,6 +20,7 @@ from trainmaster.kube import certificates
 from trainmaster.kube.errors import NotFound
 from trainmaster.kube.tls import client_context
 from trainmaster.operator import door, flags, webhook
+from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.probes import Address, Health, Taken
 from trainmaster.operator.webhook import Place, Webhook
 from trainmaster.runtime.clock import RealClock
@@ -30,9 +31,11 @@ PLACE = Place(Address("127.0.0.1:0"), "default")
 
 
 @asynccontextmanager
-async def running(cluster: Cluster, place: Place = PLACE) -> AsyncIterator[Webhook]:
+async def running(
+    cluster: Cluster, place: Place = PLACE, metrics: Metrics | None = None
+) -> AsyncIterator[Webhook]:
     health = Health(ready=True)
-    async with webhook.serving(place, cluster.client(), cluster.clock, health) as found:
+    async with webhook.serving(place, cluster.client(), cluster.clock, health, metrics or Metrics()) as found:
         await until(lambda: not health.missing())
         yield found
 
@@ -74,7 +77,8 @@ async def test_it_makes_its_certificate_and_tells_the_configuration() -> None:
 
 async def test_b37_it_answers_for_every_kind_over_tls_whichever_the_operator_runs() -> None:
     """The configuration sends all kinds; one that nobody answers for could not be written."""
-    async with embedded(RealClock()) as cluster, running(cluster) as hook:      # TLS asks the real one
+    metrics = Metrics()
+    async with embedded(RealClock()) as cluster, running(cluster, metrics=metrics) as hook:     # TLS asks the real one
         context = client_context(base64.b64decode((await data(cluster))["ca.crt"]), None)
         answers = []
         async with aiohttp.ClientSession(f"https://127.0.0.1:{hook.port}") as session:
@@ -92,6 +96,11 @@ async def test_b37_it_answers_for_every_kind_over_tls_whichever_the_operator_run
     assert [("u", False, 403)] * len(KINDS) == [
         (each["uid"], each["allowed"], each["status"]["code"]) for each in answers]
     assert 400 == refused
+    counted = {
+        (sample.labels["webhook"], sample.labels["code"]): sample.value for metric in metrics.registry.collect()
+        for sample in metric.samples if sample.name == "controller_runtime_webhook_requests_total"
+    }
+    assert {**{(door.path_of(kind), "200"): 1 for kind in KINDS}, (door.path_of(KINDS[0]), "400"): 1} == counted
 
 
 async def test_the_next_one_takes_what_is_there() -> None:
@@ -184,5 +193,5 @@ async def test_a_port_that_is_taken_ends_the_process_with_a_word() -> None:
         place = Place(Address(f"127.0.0.1:{taken.getsockname()[1]}"), "default")
         async with embedded(VirtualClock()) as cluster:
             with pytest.raises(Taken, match=r"cannot listen on .* for the webhook"):
-                async with webhook.serving(place, cluster.client(), cluster.clock, Health()):
+                async with webhook.serving(place, cluster.client(), cluster.clock, Health(), Metrics()):
                     await asyncio.Event().wait()
