@@ -47,6 +47,15 @@ def test_no_reason_is_explained_that_is_never_told() -> None:
     assert [] == unknown
 
 
+def test_every_difference_from_upstream_that_the_code_names_is_listed() -> None:
+    page = (DOCS / "design" / "upstream.md").read_text()
+    listed = re.findall(r"^\| (B-\d\d) \|", page, re.MULTILINE)
+    named = {number for path in (ROOT / "src").rglob("*.py") for number in re.findall(r"\bB-\d\d\b", path.read_text())}
+
+    assert set() == named - set(listed)
+    assert [f"B-{number:02}" for number in range(1, 68)] == sorted(listed), "each once"
+
+
 def test_every_metric_is_explained() -> None:
     """Of whoever writes some: another such place has to be taken into tools/reference.py."""
     places = {path.name for path in (ROOT / "src" / "trainmaster").rglob("*.py")
