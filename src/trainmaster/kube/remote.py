@@ -4,6 +4,7 @@ Each message begins with the number of its channel. Version 5 can also say that 
 cannot; both are offered, and those who must end the input ask what was agreed. SPDY, the older way, is not spoken.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ import orjson
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object
-from trainmaster.kube.errors import Unreachable, from_status
+from trainmaster.kube.errors import Forbidden, NotFound, Unreachable, from_status
 from trainmaster.kube.kubeconfig import Access
 from trainmaster.kube.tls import ClientCertificate, client_context
 
@@ -102,19 +103,22 @@ def exit_code(status: Object) -> int:
 
 @asynccontextmanager
 async def running(access: Access, command: Command) -> AsyncIterator[Running]:
-    """The command, until the end of the block. Raises NoStreams, Unreachable."""
+    """The command, until the end of the block. Raises NoStreams, Forbidden, NotFound, Unreachable."""
     headers, identity = await _credentials(access)
     tls = client_context(access.ca, identity, verify=access.verify) if access.server.startswith("https:") else True
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT)
     async with aiohttp.ClientSession(trust_env=False, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
         try:
-            socket = await session.ws_connect(
-                access.server.rstrip("/") + command.target, protocols=(V5, V4), headers=headers, ssl=tls,
-                max_msg_size=LARGEST, heartbeat=BEAT, autoping=True, server_hostname=access.server_name or None,
-            )
+            async with asyncio.timeout(CONNECT):      # a server may also take the connection and say nothing
+                socket = await session.ws_connect(
+                    access.server.rstrip("/") + command.target, protocols=(V5, V4), headers=headers, ssl=tls,
+                    max_msg_size=LARGEST, heartbeat=BEAT, autoping=True, server_hostname=access.server_name or None,
+                )
         except aiohttp.WSServerHandshakeError as problem:
-            raise NoStreams(f"the server answered {problem.status} to exec over a WebSocket") from problem
-        except (aiohttp.ClientError, OSError, TimeoutError) as problem:
+            raise _refused(problem.status, command) from problem
+        except TimeoutError as problem:
+            raise Unreachable(f"exec on {access.server}: timed out") from problem
+        except (aiohttp.ClientError, OSError) as problem:
             raise Unreachable(f"exec on {access.server}: {problem}") from problem
         if socket.protocol not in (V5, V4):
             await socket.close()
@@ -123,6 +127,16 @@ async def running(access: Access, command: Command) -> AsyncIterator[Running]:
             yield Running(socket)
         finally:
             await socket.close()
+
+
+def _refused(code: int, command: Command) -> Exception:
+    """What an answer means that is no WebSocket; its body, which would say it, cannot be had."""
+    if code in (401, 403):
+        return Forbidden(code, "Forbidden", "it takes the right to get, on newer servers to create, pods/exec")
+    if code == 404:
+        inside = f" with a container {command.container}" if command.container else ""
+        return NotFound(code, "NotFound", f"there is no pod {command.namespace}/{command.pod}{inside} that runs")
+    return NoStreams(f"the server answered {code} to exec over a WebSocket")
 
 
 async def _credentials(access: Access) -> tuple[Mapping[str, str], ClientCertificate | None]:

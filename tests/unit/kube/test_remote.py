@@ -1,5 +1,6 @@
 """Commands in containers over a WebSocket: what is asked, what comes back, how it ended."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import orjson
@@ -8,7 +9,7 @@ from aiohttp import WSMsgType, web
 from tests.unit.kube.test_http import serving
 
 from trainmaster.api.meta import Object
-from trainmaster.kube.errors import ApiError, Unreachable
+from trainmaster.kube.errors import ApiError, Forbidden, NotFound, Unreachable
 from trainmaster.kube.kubeconfig import Access
 from trainmaster.kube.remote import CLOSE, ERROR, STDERR, STDIN, STDOUT, V4, V5, Command, NoStreams, exit_code, running
 
@@ -78,14 +79,33 @@ async def test_an_older_server_cannot_be_told_that_the_input_has_ended() -> None
         assert not run.can_end_input
 
 
-async def test_a_server_without_streams_says_so() -> None:
+@pytest.mark.parametrize(("code", "expected", "words"), [
+    pytest.param(400, NoStreams, "answered 400", id="a server without such streams"),
+    pytest.param(403, Forbidden, "pods/exec", id="somebody without the right"),
+    pytest.param(404, NotFound, "no pod default/p ", id="a pod that is gone"),
+])
+async def test_what_is_no_stream_says_why(code: int, expected: type[Exception], words: str) -> None:
     async def plain(_: web.Request) -> web.Response:
-        return web.Response(status=403)
+        return web.Response(status=code)
 
     async with serving(plain) as address:
-        with pytest.raises(NoStreams, match="answered 403"):
+        with pytest.raises(expected, match=words):
             async with running(Access(address), Command("default", "p", ["true"])):
                 pass
+
+
+async def test_a_server_that_is_not_there_or_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent(_: web.Request) -> web.Response:
+        await asked.wait()
+        return web.Response()
+
+    asked = asyncio.Event()
     with pytest.raises(Unreachable):
         async with running(Access("http://127.0.0.1:1"), Command("default", "p", ["true"])):
             pass
+    monkeypatch.setattr("trainmaster.kube.remote.CONNECT", 0.05)
+    async with serving(silent) as address:
+        with pytest.raises(Unreachable, match="timed out"):
+            async with running(Access(address), Command("default", "p", ["true"])):
+                pass
+        asked.set()
