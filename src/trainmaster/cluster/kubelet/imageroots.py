@@ -157,8 +157,10 @@ def _lay(layer: tarfile.TarFile, root: Path) -> None:
             _remove(parent / name.name.removeprefix(_WHITEOUT))
         elif name.name != "..":
             _put(layer, member, root, parent / name.name, later)
+    whole = root.resolve()
     for path, mode in reversed(later):
-        path.chmod(mode)
+        if path.resolve() == whole / path.relative_to(root):     # else something put a link in its place since
+            path.chmod(mode)
 
 
 def _put(
@@ -176,7 +178,7 @@ def _put(
         source = inside(root, str(PurePosixPath(member.linkname).parent)) / PurePosixPath(member.linkname).name
         if source != place:
             _remove(place)
-            place.hardlink_to(source)
+            os.link(source, place, follow_symlinks=False)    # a link is the image's, what it leads to may not be
     elif member.isreg():
         file = layer.extractfile(member)
         assert file is not None

@@ -106,6 +106,31 @@ def test_layers(layers: list[list[File]], expected: dict[str, str], tmp_path: Pa
     assert {"x.tar", "root"} == {path.name for path in tmp_path.iterdir()}
 
 
+@pytest.mark.parametrize("files", [
+    pytest.param([("d", "/"), ("d", "-> {outside}")], id="a directory that becomes a link"),
+    pytest.param([("a/d", "/"), ("a", "-> {parent}"), ("b", "x")], id="or one above it"),
+])
+def test_no_rights_are_changed_outside_of_the_image(files: list[File], tmp_path: Path) -> None:
+    """The rights of directories come last; by then another member may have put a link in their place."""
+    outside = tmp_path / "elsewhere" / "d"
+    outside.mkdir(parents=True)
+    outside.chmod(0o700)
+    tar(tmp_path / "x.tar", *((name, text.format(outside=outside, parent=outside.parent)) for name, text in files))
+
+    imageroots.unpack(tmp_path / "x.tar", tmp_path / "root")
+
+    assert 0o700 == outside.stat().st_mode & 0o777
+
+
+def test_a_hard_link_to_a_link_leads_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of this machine")
+    tar(tmp_path / "x.tar", ("link", f"-> {tmp_path / 'secret'}"), ("bin/copy", "=> link"))
+
+    imageroots.unpack(tmp_path / "x.tar", tmp_path / "root")
+
+    assert (tmp_path / "root" / "bin" / "copy").is_symlink()
+
+
 def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
     tar(tmp_path / "x.tar", ("a", "-> b"), ("b", "-> a"), ("a/c", "1"))
 
