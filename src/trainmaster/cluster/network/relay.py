@@ -163,7 +163,12 @@ async def _accepted(
                 gate.release()
                 await asyncio.sleep(1.0)
                 continue
-            task = asyncio.create_task(_connected(client, where(client, address[0]), dial))
+            try:
+                backend = where(client, address[0])
+            except OSError as error:       # nobody knows any more where it was going
+                log.debug("a connection leads nowhere", cause=error)
+                backend = None
+            task = asyncio.create_task(_connected(client, backend, dial))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
             task.add_done_callback(partial(_gone, client, gate))

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from trainmaster.cluster.network.forwarding import Door, Forward
-from trainmaster.cluster.network.relay import Choice, Relays, on_this_machine, open_on_this_machine
+from trainmaster.cluster.network.relay import Choice, Relays, on_this_machine, open_on_this_machine, outgoing
 
 LOOPBACK = "127.0.0.1"
 
@@ -43,6 +43,21 @@ async def test_bytes_pass_both_ways_until_both_have_said_all(relays: Relays) -> 
     assert b"cba" * 100_000 == await reader.read()
     writer.close()
     server.close()
+
+
+async def test_a_connection_that_nobody_redirected_ends_and_the_next_one_is_taken() -> None:
+    listener = await open_on_this_machine(Door(LOOPBACK, free(socket.SOCK_STREAM), "TCP"))
+    leading = asyncio.create_task(outgoing(listener))
+    try:
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            assert b"" == await asyncio.wait_for(reader.read(), 5)
+            writer.close()
+        assert not leading.done()
+    finally:
+        leading.cancel()
+        await asyncio.gather(leading, return_exceptions=True)
+        listener.close()
 
 
 async def test_a_connection_that_breaks_off_harms_no_other(relays: Relays) -> None:
