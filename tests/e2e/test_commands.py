@@ -1,5 +1,6 @@
 """A day with a job that runs: the commands that need a node, and a control plane that is killed meanwhile."""
 
+import json
 import subprocess
 
 from tests.e2e.person import Person
@@ -44,11 +45,16 @@ def test_a_job_is_followed_entered_and_ended_across_the_death_of_the_control_pla
         says("up")
         assert "steps-worker-1\n" == says("exec", "steps/worker-1", "--", "hostname")
         assert "to it\n" == says("exec", "-i", "steps", "--", "cat", text="to it\n")
-        assert 7 == person.trainmaster("exec", "steps", "--", "sh", "-c", "exit 7").returncode
+        failed = person.trainmaster("exec", "-o", "json", "steps", "--", "sh", "-c", "echo no >&2; exit 7")
+        assert (7, {"pod": "steps-worker-0", "replica": "worker-0", "exitCode": 7, "stdout": "", "stderr": "no\n"}) == (
+            failed.returncode, json.loads(failed.stdout))
+        line = json.loads(says("logs", "steps", "--replica", "worker-1", "-o", "json").splitlines()[0])
+        assert ("worker-1", "step 1") == (line["replica"], line["text"])
         assert ["REPLICA", "worker-0", "worker-1"] == [line.split()[0] for line in says("top", "steps").splitlines()]
         (person.home / "stop").write_text("now")
         says("cp", str(person.home / "stop"), "steps/worker-0:/tmp/note")
-        says("cp", "steps/worker-0:/tmp/note", str(person.home / "back"))
+        assert f"{person.home / 'back'}\n" == says(
+            "cp", "-o", "name", "steps/worker-0:/tmp/note", str(person.home / "back"))
         for replica in ("worker-0", "worker-1"):
             says("cp", str(person.home / "stop"), f"steps/{replica}:/tmp/stop")
         assert "Succeeded" in says("wait", "steps", "--timeout", "60s")

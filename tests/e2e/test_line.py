@@ -80,13 +80,14 @@ def test_kubectl_takes_a_job_from_its_manifest_to_its_end_and_nothing_stays(pers
 
 def test_run_shows_the_job_and_its_outcome_is_the_exit_code(person: Person) -> None:
     good = person.trainmaster("run", "-", text=job())
-    bad = person.trainmaster("run", "-", text=job("broken", code=3))
+    bad = person.trainmaster("run", "-", "-o", "json", text=job("broken", code=3))
 
     assert 0 == good.returncode, good.stderr
     assert "[worker-0] loss 1.0" in good.stdout
     assert "Succeeded after" in good.stderr
     assert "still running: small-ps-0" in good.stderr
     assert 1 == bad.returncode, bad.stderr
+    assert "Failed" == json.loads(bad.stdout)["status"]["conditions"][-1]["type"], "for programs: the job as it ended"
     assert "exit code 3; its last lines:" in bad.stderr
     assert "    loss 1.0" in bad.stderr
 

@@ -3,20 +3,24 @@
 import tarfile
 import tempfile
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from trainmaster.cli import cluster
-from trainmaster.cli.output import BAD_INPUT, FAILED, Told, say, told
+from trainmaster.cli.output import BAD_INPUT, FAILED, Told, printed, say, told
+
+if TYPE_CHECKING:
+    from trainmaster.cli.replicas import Place
 
 
 @click.command(epilog="Example: trainmaster cp mnist/worker-0:/workspace/model.pt .")
 @click.argument("source", metavar="[JOB[/REPLICA]:]PATH")
 @click.argument("target", metavar="[JOB[/REPLICA]:]PATH")
 @click.option("-c", "--container", default="", metavar="NAME", help="Default: the first.")
+@cluster.output
 @cluster.options
-def command(asked: cluster.Asked, source: str, target: str, container: str) -> None:
+def command(asked: cluster.Asked, source: str, target: str, container: str, form: str) -> None:
     """Copy a file or folder from or to a replica of a job.
 
     From a replica that has ended, too, on the embedded cluster: what it wrote is kept for as long as its job, though
@@ -41,12 +45,21 @@ def command(asked: cluster.Asked, source: str, target: str, container: str) -> N
         if there:
             copy.fetch(path, archive)
             placed = unpacked(archive, PurePosixPath(path).name, Path(other_path))
-            say(f"{meant.replica}:{path} -> {placed}")
+            _tell(meant, f"{meant.replica}:{path}", str(placed), form)
         else:
             said = copy.target(other_path, Path(path).name)
             packed(archive, Path(path), PurePosixPath(said).name)
             copy.send(archive, str(PurePosixPath(said).parent))
-            say(f"{path} -> {meant.replica}:{said}")
+            _tell(meant, path, f"{meant.replica}:{said}", form)
+
+
+def _tell(place: "Place", source: str, target: str, form: str) -> None:
+    if form in ("json", "yaml"):
+        printed({"pod": place.pod, "replica": place.replica, "source": source, "target": target}, form)
+    elif form == "name":
+        click.echo(target)
+    else:
+        say(f"{source} -> {target}")
 
 
 def split(text: str) -> tuple[str, str]:

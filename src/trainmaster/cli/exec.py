@@ -5,7 +5,7 @@ import sys
 import click
 
 from trainmaster.cli import cluster
-from trainmaster.cli.output import BAD_INPUT, say, told
+from trainmaster.cli.output import BAD_INPUT, printed, say, told
 
 
 class WithCommand(click.Command):
@@ -32,11 +32,15 @@ class WithCommand(click.Command):
 @click.option("-c", "--container", default="", metavar="NAME", help="Default: the first.")
 @click.option("-i", "--stdin", is_flag=True, help="Hand standard input over.")
 @click.option("-t", "--tty", is_flag=True, help="Give it a terminal.")
+@cluster.output
 @cluster.options
 @click.pass_context
 def command(ctx: click.Context, asked: cluster.Asked, job: str, replica: str, container: str, stdin: bool,
-            tty: bool) -> None:
-    """Run a command in a replica of a job. The exit code is that of the command."""
+            tty: bool, form: str) -> None:
+    """Run a command in a replica of a job. The exit code is that of the command.
+
+    With -o json or yaml what it prints is shown when it has ended, together with the replica and the exit code.
+    """
     words = ctx.meta["command"]
     if not words:
         raise click.UsageError("say what to run, after --")
@@ -49,10 +53,16 @@ def command(ctx: click.Context, asked: cluster.Asked, job: str, replica: str, co
         meant = place(client, job, replica, container)
         assert client.cluster is not None
         access = client.cluster.access
-    if not replica and "/" not in job:
+    if form == "name":
+        click.echo(f"pod/{meant.pod}", err=True)
+    elif not replica and "/" not in job:
         say(f"in {meant.replica}:")
-    from trainmaster.cli.remote import interactive
+    from trainmaster.cli.remote import Heard, interactive
 
+    heard = Heard() if form in ("json", "yaml") else None
     with told():
-        code = interactive(access, meant, words, stdin=stdin, tty=tty)
+        code = interactive(access, meant, words, stdin=stdin, tty=tty and heard is None, heard=heard)
+    if heard is not None:
+        printed({"pod": meant.pod, "replica": meant.replica, "exitCode": code, "stdout": heard.out.decode(
+            errors="replace"), "stderr": heard.err.decode(errors="replace")}, form)
     sys.exit(code if 0 <= code < 256 else BAD_INPUT)

@@ -8,11 +8,14 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainmaster.api.meta import labels_of
 from trainmaster.cli.output import FAILED, INTERRUPTED, say
 from trainmaster.cli.view import ForOneOfMany, RunView
+from trainmaster.kube.errors import NotFound
 from trainmaster.progress import curves
 from trainmaster.runtime.clock import RealClock
 from trainmaster.sdk.ends import remedy
@@ -107,6 +110,17 @@ class Following:
                 asked.cancel()
                 again.cancel()
         return {"s": "stop", "d": "detach"}.get(answer[:1], "go on")
+
+
+async def as_they_are(client: "Client", submitted: Sequence[Submitted]) -> list[Submitted]:
+    """The jobs among them now; those that are gone are left out."""
+    found = []
+    for one in submitted:
+        if one.is_training:
+            about = one.thing["metadata"]
+            with suppress(NotFound):
+                found.append(replace(one, thing=await client.get(one.resource, about["name"], about["namespace"])))
+    return found
 
 
 async def _ended(tasks: Iterable[asyncio.Task[int]]) -> None:

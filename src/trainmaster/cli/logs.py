@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli import cluster
-from trainmaster.cli.output import say, told
+from trainmaster.cli.output import OBJECTS, printed, say, told
 from trainmaster.cli.tables import REPLICA_COLOURS
 from trainmaster.progress.lines import frame
 
@@ -31,10 +31,15 @@ ONE = re.compile(r".*-\d+")
 @click.option("-p", "--previous", is_flag=True, help="Of the life of each container before this one.")
 @click.option("--timestamps", is_flag=True, help="With the time of each line.")
 @click.option("--prefix/--no-prefix", default=None, help="The replica before each line. Default: unless one is named.")
+@cluster.output
 @cluster.options
 def command(asked: cluster.Asked, job: str, follow: bool, replica: str, container: str, tail: int | None,
-            since: str | None, previous: bool, timestamps: bool, prefix: bool | None) -> None:
-    """Print what the replicas of a job print, merged in the order of time."""
+            since: str | None, previous: bool, timestamps: bool, prefix: bool | None, form: str) -> None:
+    """Print what the replicas of a job print, merged in the order of time.
+
+    With -o json each line is an object of its own: replica, time and text; with -o yaml an item of a list. -o name
+    prints who printed something, and -o wide the time of each line.
+    """
     from trainmaster.sdk.logs import Wanted
 
     span = cluster.seconds(since, "--since") if since else None
@@ -43,7 +48,7 @@ def command(asked: cluster.Asked, job: str, follow: bool, replica: str, containe
         wanted = Wanted(replica, container, tail, span, previous)
         if prefix is None:
             prefix = not ONE.fullmatch(replica)
-        writer = Writer(prefix, timestamps)
+        writer: Writer = _Objects(found.name, form) if form in OBJECTS else Writer(prefix, timestamps or form == "wide")
         if follow:
             _follow(client, found, wanted, writer)
         else:
@@ -103,6 +108,30 @@ class Writer:
             colour = REPLICA_COLOURS[len(self._prefixes) % len(REPLICA_COLOURS)]
             self._prefixes[name] = click.style(plain, colour) if self._coloured else plain
         return self._prefixes[name]
+
+
+class _Objects(Writer):
+    """The same for programs: a line, an item or a name."""
+
+    def __init__(self, job: str, form: str) -> None:
+        super().__init__(prefix=False, timestamps=True)
+        self._job, self._form = job, form
+        self._named: set[str] = set()
+
+    def write(self, batch: "Batch") -> None:
+        name, lines = batch
+        self.wrote = True
+        found = [{"replica": name, "time": time, "text": text} for time, text in lines]
+        if self._form == "yaml":
+            printed(found, "yaml")
+        elif self._form == "json":
+            import orjson
+
+            sys.stdout.write("".join(f"{orjson.dumps(line).decode()}\n" for line in found))
+        elif name not in self._named:
+            self._named.add(name)
+            click.echo(f"pod/{self._job}-{name}")
+        sys.stdout.flush()
 
 
 def _follow(client: "Client", job: "Job", wanted: "Wanted", writer: Writer) -> None:

@@ -9,6 +9,7 @@ import click
 
 FAILED, BAD_INPUT, NO_CLUSTER, INTERRUPTED = 1, 2, 3, 130
 FORMS = ("table", "wide", "json", "yaml", "name")
+OBJECTS = ("json", "yaml", "name")      # for programs, the others are for people
 
 
 class Told(click.ClickException):
@@ -98,6 +99,16 @@ def called(resource: Any, name: str) -> str:
     """tfjob.kubeflow.org/mnist, pod/mnist-worker-0: what `-o name` prints, and commands take."""
     group = f".{resource.group}" if resource.group else ""
     return f"{resource.kind.lower()}{group}/{name}"
+
+
+def outcome(things: Sequence[tuple[Any, Mapping[str, Any]]], form: str) -> None:
+    """What is there at the end, with the resource of each: one object as it is, several as a list, or their names."""
+    if form == "name":
+        for resource, thing in things:
+            click.echo(called(resource, thing["metadata"]["name"]))
+    else:
+        objects = [thing for _, thing in things]
+        printed(objects[0] if len(objects) == 1 else listed(objects), form)
 
 
 def reported(resource: Any, thing: Mapping[str, Any], what: str, form: str) -> None:

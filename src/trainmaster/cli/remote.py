@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainmaster.cli.output import FAILED, Told
@@ -16,11 +17,22 @@ from trainmaster.kube.remote import STDERR, Command, NoStreams, Running, running
 PIECE = 1 << 15
 
 
-def interactive(access: Access, place: Place, words: Sequence[str], *, stdin: bool, tty: bool) -> int:
-    """Run it here and now; its exit code. Raises Told where the cluster cannot."""
+@dataclass(slots=True)
+class Heard:
+    """What a command printed, for those who want it as a whole."""
+
+    out: bytearray = field(default_factory=bytearray)
+    err: bytearray = field(default_factory=bytearray)
+
+
+def interactive(
+    access: Access, place: Place, words: Sequence[str], *, stdin: bool, tty: bool, heard: Heard | None = None
+) -> int:
+    """Run it here and now; its exit code. What it prints is shown, or kept in `heard`. Raises Told where the cluster
+    cannot."""
     command = Command(place.namespace, place.pod, words, place.container, stdin, tty)
     with _raw(tty):
-        return guarded(_talk(access, command))
+        return guarded(_talk(access, command, heard))
 
 
 def guarded(work: Coroutine[Any, Any, int]) -> int:
@@ -32,13 +44,16 @@ def guarded(work: Coroutine[Any, Any, int]) -> int:
                    f"{problem}. `kubectl exec` and `kubectl cp` may know an older way.", FAILED) from problem
 
 
-async def _talk(access: Access, command: Command) -> int:
+async def _talk(access: Access, command: Command, heard: Heard | None) -> int:
     async with running(access, command) as run:
         tasks = [asyncio.create_task(_keys(run))] if command.stdin else []
         if command.tty:
             _follow_size(run)
         try:
             async for channel, data in run.output():
+                if heard is not None:
+                    (heard.err if channel == STDERR else heard.out).extend(data)
+                    continue
                 to = sys.stderr.buffer if channel == STDERR else sys.stdout.buffer
                 to.write(data)
                 to.flush()

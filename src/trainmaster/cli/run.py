@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmaster.cli.cluster import seconds
-from trainmaster.cli.output import BAD_INPUT, NO_CLUSTER, Told, say
+from trainmaster.cli.output import BAD_INPUT, FORMS, NO_CLUSTER, OBJECTS, Told, outcome, say
 from trainmaster.cli.view import LiveView, PlainView, RunView
 from trainmaster.sdk.manifests import Manifest, ManifestError, read
 from trainmaster.sdk.pulse import QUIET
 
 if TYPE_CHECKING:
     from trainmaster.cli.scripts import Options, Script
+    from trainmaster.sdk.submit import Submitted
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "xgboost", "lightgbm", "paddle", "mxnet", "python")
 
@@ -48,13 +49,15 @@ class WithArguments(click.Command):
 @click.option("--output", metavar="DIR", help="Keep the working directory of each replica in DIR/ROLE-INDEX.")
 @click.option("--hangs-after", default="5m", show_default=True, metavar="SPAN",
               help="Time without output and without CPU use after which a job is said to hang.")
+@click.option("-o", "form", type=click.Choice(FORMS), default="table", show_default=True,
+              help="With json, yaml or name, the jobs as they ended are all that goes to standard output.")
 @click.option("-n", "--namespace", default="", help="Namespace of objects that name none. Default: default.")
 @click.option("--kubeconfig", type=click.Path(dir_okay=False), envvar="KUBECONFIG",
               help="Run on this cluster instead of the embedded one.")
 @click.option("--context", help="Context of the kubeconfig.")
 @click.pass_context
 def command(ctx: click.Context, /, targets: tuple[str, ...], namespace: str, kubeconfig: str | None,
-            context: str | None, hangs_after: str, **given: Any) -> None:
+            context: str | None, hangs_after: str, form: str, **given: Any) -> None:
     """Run manifests or a script, and follow the job to its end.
 
     On the embedded cluster, which is started if it is down, unless --kubeconfig, --context or KUBECONFIG names another.
@@ -77,8 +80,11 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], namespace: str, kub
     if embedded:
         bring_up()
     with ExitStack() as stack:
-        view = _view(stack, patience)
-        code = asyncio.run(follow(path, context, namespace, view, manifests, patience, embedded=embedded))
+        view = _view(stack, patience, form)
+        ended: list[Submitted] = []
+        code = asyncio.run(follow(path, context, namespace, view, manifests, patience, embedded=embedded, ended=ended))
+    if form in OBJECTS:
+        outcome([(job.resource, job.thing) for job in ended], form)
     for sentence in script.left() if script else ():
         say(sentence)
     sys.exit(code)
@@ -131,19 +137,19 @@ def bring_up() -> None:
         say(f"The cluster is up at {embedded.server} after {time.monotonic() - began:.1f} s.")
 
 
-def _view(stack: ExitStack, hangs_after: float) -> RunView:
+def _view(stack: ExitStack, hangs_after: float, form: str) -> RunView:
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
-        return PlainView()
+        return PlainView(aside=form in OBJECTS)
     from rich.console import Console
 
     return stack.enter_context(LiveView(Console(highlight=False), hangs_after))
 
 
 async def follow(path: Path, context: str | None, namespace: str, view: RunView, manifests: Sequence[Manifest],
-                 hangs_after: float = QUIET, *, embedded: bool = True) -> int:
-    """Send the objects and follow the jobs among them; the exit code."""
+                 hangs_after: float = QUIET, *, embedded: bool = True, ended: "list[Submitted] | None" = None) -> int:
+    """Send the objects and follow the jobs among them; the exit code. The jobs as they are then go to `ended`."""
     from trainmaster.cli import mistakes
-    from trainmaster.cli.following import Following
+    from trainmaster.cli.following import Following, as_they_are
     from trainmaster.kube import kubeconfig
     from trainmaster.kube.client import Client
     from trainmaster.kube.errors import KubeError
@@ -160,7 +166,10 @@ async def follow(path: Path, context: str | None, namespace: str, view: RunView,
     try:
         await mistakes.look(client, manifests, namespace or access.namespace)
         submitted = await submit(client, RealClock(), manifests, namespace or access.namespace)
-        return await Following(client, view, hangs_after=hangs_after).run(submitted)
+        code = await Following(client, view, hangs_after=hangs_after).run(submitted)
+        if ended is not None:
+            ended += await as_they_are(client, submitted)
+        return code
     except ManifestError as problem:
         raise Told(mistakes.better(problem, manifests), BAD_INPUT) from problem
     except KubeError as problem:

@@ -87,9 +87,13 @@ class ForOneOfMany:
 
 
 class PlainView:
-    """One line per change: states and notes to standard error, what the replicas print to standard output."""
+    """One line per change: states and notes to standard error, what the replicas print to standard output, or to
+    standard error as well (`aside`) where that is for something else."""
 
     wants_usage = False
+
+    def __init__(self, *, aside: bool = False) -> None:
+        self._aside = aside
 
     def replica(self, replica: Replica) -> None:
         told = [replica.state, f"({replica.why})" if replica.why else "",
@@ -100,7 +104,7 @@ class PlainView:
         self.note(f"{replica.name}: removed")
 
     def lines(self, replica: str, texts: Sequence[str]) -> None:
-        click.echo("\n".join(f"[{replica}] {lines.frame(text)}" for text in texts))
+        click.echo("\n".join(f"[{replica}] {lines.frame(text)}" for text in texts), err=self._aside)
 
     def note(self, text: str) -> None:
         click.echo(f"· {text}", err=True)

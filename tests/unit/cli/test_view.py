@@ -79,6 +79,12 @@ def test_piped_output_has_only_the_last_state_of_a_bar_too(capsys: pytest.Captur
     assert "[worker-0]  20%|██\n[worker-0] done\n" == capsys.readouterr().out
 
 
+def test_output_goes_aside_where_standard_output_is_for_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+    PlainView(aside=True).lines("worker-0", ["hello"])
+
+    assert ("", "[worker-0] hello\n") == capsys.readouterr()
+
+
 def test_a_job_that_does_nothing_is_given_the_time_after_which_it_is_said_to_hang(
         monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
