@@ -4,7 +4,6 @@ A namespace must be there and alive, a service gets an address, a definition its
 the way back (a write that failed, an object that is gone), so that nothing stays taken.
 """
 
-import random
 from datetime import datetime
 from functools import lru_cache
 
@@ -16,6 +15,7 @@ from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import (
     account_admission,
     causes,
+    chosen,
     definitions,
     failures,
     limits,
@@ -35,15 +35,13 @@ _ACCOUNTS = "/core/serviceaccounts/"
 _STORAGE_CLASSES = "/storage.k8s.io/storageclasses/"
 _PRIORITIES = "/scheduling.k8s.io/priorityclasses/"
 MOST_READ = 512
-# For names, which are no secret: the generator of the system is a call into it for every sign.
-by_chance: account_admission.Sign = random.Random().choice  # noqa: S311
 
 
 class Admission:
     """Knows the store and the catalog; changes objects that are about to be written, or refuses them."""
 
     def __init__(self, store: Store, catalog: Catalog,
-                 choose: account_admission.Sign = by_chance) -> None:
+                 choose: account_admission.Sign = chosen.by_chance) -> None:
         """`choose` takes one of the signs of a name, by chance."""
         self._store = store
         self._choose = choose

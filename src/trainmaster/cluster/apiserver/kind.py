@@ -149,7 +149,7 @@ class Kind:
     selectable: tuple[str, ...] = ()
     begin: Callable[[Object], None] = _nothing     # at creation, before the defaults
     defaults: Callable[[Object], None] = _nothing
-    defaults_of_spec: bool = False            # the defaults look at nothing but the spec, so that once is enough
+    of_spec: bool = False                     # defaults and rules look at nothing but the spec: once is enough
     carry: Callable[[Object, Object], None] = _carries_nothing    # what an update takes over from the old object
     grace: Callable[[Object, int | None], int] = _no_grace        # seconds an object gets when it is deleted
     ending: Callable[[Object, datetime], Object] = _ends_as_is    # the object when its deletion begins

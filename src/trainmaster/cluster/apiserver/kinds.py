@@ -211,7 +211,7 @@ BUILT_IN: tuple[Kind, ...] = (
         selectable=("spec.unschedulable",), rules=_node_rules,
         columns=columns.NODE),
     row("v1", "pods", generation=True, answers_object=True, parts=_POD_PARTS, selectable=_POD_FIELDS,
-        begin=pods.begin, defaults=pods.defaults, defaults_of_spec=True, rules=pods.rules, grace=pods.grace,
+        begin=pods.begin, defaults=pods.defaults, of_spec=True, rules=pods.rules, grace=pods.grace,
         columns=columns.POD),
     row("v1", "services", naming=names.label_1035, answers_object=True,
         parts=(Subresource("proxy", "ServiceProxyOptions", _PROXIED),), selectable=("spec.clusterIP", "spec.type"),

@@ -23,6 +23,7 @@ from trainmaster.cluster.apiserver import (
 )
 from trainmaster.cluster.apiserver.bodies import as_object
 from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver.familiar import Familiar
 from trainmaster.cluster.apiserver.kind import FOREGROUND, ORPHAN, Kind
 
 # A generated name is the prefix and five of these: no vowels, nothing that can be misread.
@@ -111,8 +112,12 @@ class Unreadable(failures.Failure):
         self.why = why
 
 
-def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: datetime, uid: str) -> Object:
-    """The object to store for a creation. Raises Failure 400 or 422."""
+def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: datetime, uid: str,
+            known: Familiar | None = None) -> Object:
+    """The object to store for a creation. Raises Failure 400 or 422.
+
+    `known`: an object with the same spec was created before.
+    """
     meta = thing["metadata"]
     if meta.get("resourceVersion"):
         raise failures.bad_request("resourceVersion should not be set on objects to be created")
@@ -126,6 +131,12 @@ def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: dateti
     thing["metadata"] = {**{field: value for field, value in fixed.items() if value}, **kept}
     if kind.status and not kind.keeps_status:
         thing.pop("status", None)
+    if known is not None:
+        made = known.made()
+        thing |= made
+        kind.settle(thing, made)
+        _refuse(kind, thing, [*_metadata_faults(kind, thing)])
+        return thing
     kind.begin(thing)
     kind.defaults(thing)
     kind.settle(thing, None)
@@ -165,7 +176,7 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
     result["metadata"] = {**fixed, **kept, "resourceVersion": was["resourceVersion"]}
     if not part:
         kind.carry(result, old)
-    if part != "status" and not (kind.defaults_of_spec and result.get("spec") == old.get("spec")):
+    if part != "status" and not (kind.of_spec and result.get("spec") == old.get("spec")):
         kind.defaults(result)
     kind.settle(result, None if kind.view else old)      # what a view shows is in no stored form
     _refuse(kind, result, _update_faults(kind, result, old, part))

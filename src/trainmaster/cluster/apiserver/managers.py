@@ -178,26 +178,32 @@ def spelled(me: Identity) -> str:
 
 
 def comparison(kind: Kind, old: Object | None, new: Object, part: str, find: Callable[[str], Kind | None],
-               apart: FieldSet = MEMBER) -> Comparison:
+               apart: FieldSet = MEMBER, spec: FieldSet = MEMBER) -> Comparison:
     """How an object compares before (None: there was none) and after a write. `find` gives a kind in a version.
 
-    What is in `apart` is left out. Raises Unmergeable, when it is asked.
+    What is in `apart` is left out; `spec` is what a new object has in its spec, if that is known. Raises Unmergeable,
+    when it is asked.
     """
     found: dict[str, Change | None] = {}
 
     def compared(api_version: str) -> Change | None:
         if api_version not in found:
             other = kind if api_version == kind.resource.api_version else find(api_version)
-            found[api_version] = None if other is None else _compared(other, *_converted(kind, other, old, new),
-                                                                       fieldsets.union(reset(other, part), apart))
+            found[api_version] = None if other is None else _compared(
+                other, *_converted(kind, other, old, new), fieldsets.union(reset(other, part), apart),
+                spec if other is kind else MEMBER)
         return found[api_version]
 
     return compared
 
 
-def _compared(kind: Kind, old: Object | None, new: Object, apart: FieldSet) -> Change:
+def _compared(kind: Kind, old: Object | None, new: Object, apart: FieldSet, spec: FieldSet) -> Change:
     before = shapes.nothing(kind) if old is None else old
+    if spec:
+        before, new = ({name: value for name, value in thing.items() if name != "spec"} for thing in (before, new))
     changed, removed = shapes.of_kind(kind).compare(before, new)
+    if spec:
+        changed = {**(changed or {}), "f:spec": spec}
     return Change(fieldsets.pruned(changed or {}, apart), fieldsets.pruned(removed or {}, apart))
 
 
@@ -269,16 +275,16 @@ def _set_of(paths: tuple[tuple[str, ...], ...]) -> FieldSet:
 
 
 def record(kind: Kind, old: Object | None, new: Object, sent: Json, writer: Writer,
-           find: Callable[[str], Kind | None], apart: FieldSet = MEMBER) -> None:
+           find: Callable[[str], Kind | None], apart: FieldSet = MEMBER, spec: FieldSet = MEMBER) -> None:
     """Write down in `new` who owns its fields after an ordinary write.
 
-    `sent` is what the writer said about that; what is in `apart` is nobody's.
+    `sent` is what the writer said about that; what is in `apart` is nobody's. `spec` as in `comparison`.
     """
     stored = None if old is None else old["metadata"].get("managedFields")
     entries = known(stored, None if writer.part else sent)
     if old is None or (entries and not _is_unseen(kind, entries, writer)):
         try:
-            entries = updated(entries, comparison(kind, old, new, writer.part, find, apart), writer)
+            entries = updated(entries, comparison(kind, old, new, writer.part, find, apart, spec), writer)
         except Unmergeable:
             entries = []
     keep(new, entries)

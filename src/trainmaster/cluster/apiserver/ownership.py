@@ -24,11 +24,13 @@ class Ownership:
     catalog: Catalog
 
     def record(self, kind: Kind, old: Object | None, new: Object, sent: Json, part: str, options: Options,
-               now: datetime, apart: FieldSet = MEMBER, before: Callable[[], Object] | None = None) -> None:
+               now: datetime, apart: FieldSet = MEMBER, before: Callable[[], Object] | None = None,
+               spec: FieldSet = MEMBER) -> None:
         """Write down who owns the fields of an object; it is not yet what admission makes of it, as in Kubernetes.
 
-        `before` makes the object as it was sent to webhooks: what they add is nobody's. If that was not a valid object
-        without them, what they added is the writer's.
+        `spec`: the fields in the spec of a new object, if they are known. `before` makes the object as it was sent to
+        webhooks: what they add is nobody's. If that was not a valid object without them, what they added is the
+        writer's.
         """
         if options.applied:
             managers.keep(new, sent)
@@ -43,7 +45,7 @@ class Ownership:
                 managers.record(kind, old, given, sent, writer, self.in_version(kind), apart)
                 managers.keep(new, given["metadata"].get("managedFields"))
                 return
-        managers.record(kind, old, new, sent, writer, self.in_version(kind), apart)
+        managers.record(kind, old, new, sent, writer, self.in_version(kind), apart, spec)
 
     def record_own(self, kind: Kind, before: Object, new: Object, now: datetime) -> None:
         """The same for a status that the server itself has set."""

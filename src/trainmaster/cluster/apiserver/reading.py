@@ -11,9 +11,9 @@ from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.options import Options
 
 
-def new(kind: Kind, body: Json, options: Options) -> tuple[Object, list[str]]:
-    """What a creation sent, and the warnings. Raises Failure 400."""
-    thing, unknown = lifecycle.readable(kind, body)
+def new(kind: Kind, body: Json, options: Options, *, known: bool = False) -> tuple[Object, list[str]]:
+    """What a creation sent, and the warnings; `known`: the same spec was read before. Raises Failure 400."""
+    thing, unknown = lifecycle.readable(kind, body, {"spec": body["spec"]} if known else None)
     return thing, _judged(kind, unknown, options)
 
 

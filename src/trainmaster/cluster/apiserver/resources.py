@@ -6,8 +6,6 @@ an address is free, a kind is gone) happens here, after the write is durable and
 not be cancelled half-way, and whoever calls these shields them (`server`).
 """
 
-import asyncio
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,10 +13,11 @@ from functools import partial
 
 import orjson
 
-from trainmaster.api.core import DEFINITIONS, NAMESPACES
+from trainmaster.api.core import DEFINITIONS
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import (
     applying,
+    chosen,
     definitions,
     failures,
     lifecycle,
@@ -27,12 +26,14 @@ from trainmaster.cluster.apiserver import (
     reading,
     storage,
 )
-from trainmaster.cluster.apiserver.admission import Admission, by_chance
+from trainmaster.cluster.apiserver.admission import Admission
 from trainmaster.cluster.apiserver.applying import Application
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain, Review
 from trainmaster.cluster.apiserver.charging import Charging
+from trainmaster.cluster.apiserver.familiar import Familiars, Sent
+from trainmaster.cluster.apiserver.fieldsets import MEMBER
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.matching import CREATE, UPDATE
@@ -41,6 +42,7 @@ from trainmaster.cluster.apiserver.ownership import Ownership
 from trainmaster.cluster.apiserver.patching import Configuration
 from trainmaster.cluster.apiserver.retiring import Retirement
 from trainmaster.cluster.apiserver.reviews import Asked
+from trainmaster.cluster.apiserver.sweeping import sweep
 from trainmaster.cluster.apiserver.watches import Watches
 from trainmaster.cluster.store import Closed, Create, Record, Refused, Stale, Store, Update
 from trainmaster.runtime.clock import Clock
@@ -48,10 +50,6 @@ from trainmaster.runtime.clock import Clock
 # Seconds for which a write that was decided on a state that changed meanwhile is decided anew. Whenever one loses,
 # another has won, so all of them come to their end; what takes longer than this has a client that is gone.
 PATIENCE = 20.0
-NAMES = 8                                 # generated ones that are tried
-# Deletions of a collection that are under way at once: enough to share a disk flush.
-TOGETHER = 64
-_FRONT = ("name", "namespace", "uid", "resourceVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +81,7 @@ class Resources:
         self._clock = clock
         self._charging = Charging(store, clock)
         self._ownership = Ownership(catalog)
+        self._familiars = Familiars()
         self.retirement = Retirement(store, catalog, self)
 
     def get(self, kind: Kind, namespace: str, name: str) -> bytes:
@@ -94,29 +93,36 @@ class Resources:
     async def create(self, kind: Kind, namespace: str, body: Json, options: Options,
                      asked: Asked | None = None) -> Written:
         """Make an object. `asked` is who wants it, for webhooks; without it the server acts for itself."""
-        thing, warnings = reading.new(kind, body, options)
+        sent = self._familiars.sent(kind, body)
+        known = self._familiars.find(sent)
+        thing, warnings = reading.new(kind, body, options, known=known is not None)
+        if known is None and sent is not None and thing["spec"] is not body["spec"]:
+            sent = None      # something in it was dropped, of which there may be something to say every time
         try:
-            return await self._create(kind, namespace, thing, options, asked, warnings)
+            return await self._create(kind, namespace, thing, options, asked, warnings, sent)
         except failures.Failure as failure:
             failure.warnings = (*warnings, *failure.warnings)
             raise
 
     async def _create(self, kind: Kind, namespace: str, thing: Object, options: Options, asked: Asked | None,
-                      warnings: list[str]) -> Written:
+                      warnings: list[str], same: Sent | None) -> Written:
         apart, review, given = managers.provided(kind, thing), self._chain.review(kind, asked), None
         if review is not None and review.mutating:
-            given = ownership.without(thing)
+            given, same = ownership.without(thing), None
             thing = await self._mutated(review, kind, namespace, thing)
         name = thing["metadata"].get("name") or self._generated(kind, namespace, thing)
         sent = thing["metadata"].pop("managedFields", None)
-        now = self._clock.now()
+        now, known = self._clock.now(), self._familiars.find(same)
 
         def created(found: Object) -> Object:
-            return lifecycle.created(kind, found, namespace, name, now=now, uid=str(uuid.uuid4()))
+            return lifecycle.created(kind, found, namespace, name, now=now, uid=chosen.uid(), known=known)
 
         made = created(thing)
+        if known is None:
+            self._familiars.saw(same, kind, made)
         self._ownership.record(kind, None, made, sent, "", options, now, apart,
-                     None if given is None else partial(created, given))
+                               None if given is None else partial(created, given),
+                               MEMBER if known is None else known.owned)
         self._guard(kind, None, made, asked)
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
@@ -138,7 +144,7 @@ class Resources:
                 raise failures.already_exists(kind.resource, name)
             return Written(kind.encode(made), warnings)
         try:
-            record = await self._charged(kind, made, None, Create(key, self._encoder(kind, made)))
+            record = await self._charged(kind, made, None, Create(key, self._catalog.encoder(kind, made)))
         except (Stale, Refused, Closed, failures.Failure) as error:
             self._admission.failed(kind, made)
             if isinstance(error, Stale):
@@ -202,7 +208,7 @@ class Resources:
                 if lifecycle.finished(kind, result):
                     return await self._remove(kind, result, record)
                 urgent = "deletionTimestamp" in result["metadata"]
-                step = Update(key, self._encoder(kind, result), record.revision, urgent)
+                step = Update(key, self._catalog.encoder(kind, result), record.revision, urgent)
                 record = await self._charged(kind, result, old, step)
             except (Stale, Refused, Closed, failures.Failure) as error:
                 self._admission.changed(kind, result, old)
@@ -314,7 +320,8 @@ class Resources:
                 if kept is None:
                     return replace(await self._remove(kind, old, record), warnings=warnings)
                 if kept != old:
-                    record = await self._store.update(key, self._encoder(kind, kept), record.revision, urgent=True)
+                    encode = self._catalog.encoder(kind, kept)
+                    record = await self._store.update(key, encode, record.revision, urgent=True)
             except Stale:
                 continue
             self._stored(kind, kept)
@@ -326,24 +333,10 @@ class Resources:
     async def delete_all(self, kind: Kind, found: Sequence[bytes], options: DeleteOptions,
                          asked: Asked | None = None) -> None:
         """Delete what a list found; what is gone meanwhile is as good as deleted."""
-        for start in range(0, len(found), TOGETHER):
-            places = [orjson.loads(value)["metadata"] for value in found[start:start + TOGETHER]]
-            tried = (self._delete_quietly(kind, meta.get("namespace", ""), meta["name"], options, asked)
-                     for meta in places)
-            for problem in await asyncio.gather(*tried, return_exceptions=True):
-                if problem is not None:
-                    raise problem
-
-    async def _delete_quietly(self, kind: Kind, namespace: str, name: str, options: DeleteOptions,
-                              asked: Asked | None) -> None:
-        try:
-            await self.delete(kind, namespace, name, options, asked)
-        except failures.Failure as failure:
-            if failure.code not in {404, 409} and not (failure.code == 403 and kind.resource == NAMESPACES):
-                raise
+        await sweep(kind, found, lambda namespace, name: self.delete(kind, namespace, name, options, asked))
 
     async def _remove(self, kind: Kind, last: Object, record: Record) -> Written:
-        gone = await self._store.delete(record.key, record.revision, self._encoder(kind, last))
+        gone = await self._store.delete(record.key, record.revision, self._catalog.encoder(kind, last))
         self._admission.removed(kind, last)
         self._chain.stored(kind)
         for claim in self._admission.freed(kind, last):
@@ -369,13 +362,8 @@ class Resources:
 
     def _generated(self, kind: Kind, namespace: str, thing: Object) -> str:
         """A free name with the wanted beginning, or "" when none was asked for."""
-        prefix = str(thing["metadata"].get("generateName") or "")[:lifecycle.LONGEST_PREFIX]
-        name = ""
-        for _ in range(NAMES if prefix else 0):
-            name = prefix + "".join(by_chance(lifecycle.SUFFIX_SIGNS) for _ in range(lifecycle.SUFFIX_LENGTH))
-            if self._store.latest(kind.key(namespace, name)) is None:
-                break
-        return name
+        return chosen.name(str(thing["metadata"].get("generateName") or ""),
+                           lambda name: self._store.latest(kind.key(namespace, name)) is not None)
 
     def _tries(self) -> Iterator[None]:
         """As often as it makes sense to try again, at least once."""
@@ -396,18 +384,6 @@ class Resources:
             if await self._store.durable(key):
                 raise failures.not_found(kind.resource, name)
         return record
-
-    def _encoder(self, kind: Kind, thing: Object) -> Callable[[int], bytes]:
-        storage = self._catalog.storage_of(kind)
-
-        def encode(revision: int) -> bytes:
-            meta = thing["metadata"]
-            meta["resourceVersion"] = str(revision)
-            if kind.custom:      # near the front, where `Renewal` finds it
-                thing["metadata"] = {**{field: meta[field] for field in _FRONT if field in meta}, **meta}
-            return storage.encode(thing)
-
-        return encode
 
 
 def _completed(kind: Kind, thing: Object) -> None:
