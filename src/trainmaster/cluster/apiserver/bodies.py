@@ -66,8 +66,10 @@ def read_json(body: bytes) -> Body:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise failures.bad_request(f"the body is not valid JSON: {error}") from error
-    # What is empty holds nothing: beyond the last level it adds none. The record of owners is full of such.
-    _refuse_depth(found, len(body.translate(None, _NO_OPENINGS)) - body.count(b"{}") - body.count(b"[]") + 1)
+    openings = len(body.translate(None, _NO_OPENINGS))
+    if openings >= DEEPEST:
+        # What is empty holds nothing: beyond the last level it adds none. The record of owners is full of such.
+        _refuse_depth(found, openings - body.count(b"{}") - body.count(b"[]") + 1)
     return Body(found, repeats.in_json(body, found))
 
 
