@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import accounts, failures, lifecycle
+from trainmaster.cluster.apiserver import accounts, failures, lifecycle, mountable
 
 DEFAULT = "default"
 PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -31,22 +31,43 @@ def is_mirror(pod: Object) -> bool:
 
 def admit(pod: Object, account: Object | None, choose: Sign) -> None:
     """Give a new pod what its account brings; doing it twice changes nothing. Raises Failure 403."""
-    if is_mirror(pod):
-        return
     spec, name = pod["spec"], name_of(pod)
+    if is_mirror(pod):
+        _refuse(pod, _beyond_a_node(spec))
+        return
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     if account is None:
-        # A controller makes `default` a moment after its namespace. Kubernetes waits a little and then refuses; this
-        # is asked in the middle of a write, which waits for nobody: such a pod runs, without a token.
-        if name == DEFAULT:
-            return
         where = f"{pod['metadata']['namespace']}/{name}"
-        raise failures.forbidden(PODS, pod["metadata"].get("name", ""), (
-            f"error looking up service account {where}: serviceaccount {failures.quoted(name)} not found"))
+        _refuse(pod, f"error looking up service account {where}: serviceaccount {failures.quoted(name)} not found")
+        return
+    _refuse(pod, mountable.refusal(spec, account))
     if _wants_token(spec, account):
         _mount(spec, choose)
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = [dict(each) for each in account["imagePullSecrets"]]
+
+
+def check(pod: Object, account: Object | None) -> None:
+    """Whether a pod that runs may get the containers it is about to. Raises Failure 403."""
+    if account is not None:
+        _refuse(pod, mountable.refusal(pod["spec"], account))
+
+
+def _refuse(pod: Object, why: str) -> None:
+    if why:
+        raise failures.forbidden(PODS, pod["metadata"].get("name", ""), why)
+
+
+def _beyond_a_node(spec: Object) -> str:
+    """What a pod that a node runs on its own account cannot have, as nobody here vouches for it."""
+    if spec.get("serviceAccountName"):
+        return "a mirror pod may not reference service accounts"
+    if next(mountable.secrets_of(spec), None) is not None:
+        return "a mirror pod may not reference secrets"
+    if any("serviceAccountToken" in source for volume in spec.get("volumes") or ()
+           for source in (volume.get("projected") or {}).get("sources") or ()):
+        return "a mirror pod may not use ServiceAccountToken volume projections"
+    return ""
 
 
 def _wants_token(spec: Object, account: Object) -> bool:

@@ -110,6 +110,9 @@ class Admission:
                 self._give_address(kind, thing)
             self._give_ports(kind, thing, old)
 
+        if kind.resource == PODS and thing["spec"].get("ephemeralContainers") != old["spec"].get("ephemeralContainers"):
+            account_admission.check(thing, self._account_of(thing))
+
     def changed(self, kind: Kind, old: Object, thing: Object) -> None:
         """A change is stored; called with the two swapped, it takes back one that is not."""
         if kind.resource == SERVICES:
@@ -220,9 +223,11 @@ class Admission:
             raise failures.forbidden(kind.resource, thing["metadata"].get("name", ""), told)
 
     def _give_account(self, pod: Object) -> None:
+        account_admission.admit(pod, self._account_of(pod), self._choose)
+
+    def _account_of(self, pod: Object) -> Object | None:
         record = self._store.latest(f"{_ACCOUNTS}{pod['metadata']['namespace']}/{account_admission.name_of(pod)}")
-        account = None if record is None else _read(record.value)
-        account_admission.admit(pod, account, self._choose)
+        return None if record is None else _read(record.value)
 
     def _give_class(self, claim: Object) -> None:
         """A claim that names no class gets the default one, if there is one."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from aiohttp import ClientPayloadError, web
 from aiohttp.http import HttpProcessingError
 
-from trainmaster.cluster.apiserver import bodies, failures, impersonation, websockets
+from trainmaster.cluster.apiserver import bodies, compressing, failures, impersonation, websockets
 from trainmaster.cluster.apiserver.answers import refusal
 from trainmaster.cluster.apiserver.auth import ANONYMOUS, Authenticator, Identity, certified
 from trainmaster.cluster.apiserver.connecting import Tunnel, passed_on
@@ -106,9 +106,10 @@ class _Front:
                 return _whole(refusal(failure))
         if isinstance(found, Streaming) and websockets.wanted(headers, found):
             return await websockets.sent(incoming, found, SLOWEST_READER)
+        packs = compressing.wanted(headers, path, near=_near(incoming))
         if isinstance(found, Streaming):
-            return await self._streamed(incoming, found)
-        return _whole(found)
+            return await self._streamed(incoming, await compressing.pieces(found) if packs else found)
+        return _whole(compressing.whole(found) if packs else found)
 
     async def _body(self, incoming: web.BaseRequest, path: str) -> bytes:
         """Raises Failure 408, 413 or 429."""
@@ -175,6 +176,12 @@ async def _awaited(incoming: web.BaseRequest) -> bytes:
     except (HttpProcessingError, ClientPayloadError, web.RequestPayloadError) as error:
         raise failures.bad_request(f"the body of the request is broken: {str(error)[:100]}") from error
     return bytes(found)
+
+
+def _near(incoming: web.BaseRequest) -> bool:
+    """Whether the client is on this machine: it then comes from the address that it goes to."""
+    ends = [incoming.get_extra_info(end) for end in ("peername", "sockname")]
+    return any(end is None for end in ends) or ends[0][0] == ends[1][0]
 
 
 def _together(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from trainmaster.cluster.apiserver import (
     chosen,
     definitions,
     failures,
+    furnishing,
     lifecycle,
     managers,
     ownership,
@@ -223,8 +224,9 @@ class Resources:
     async def _charged(self, kind: Kind, thing: Object, old: Object | None, step: Create | Update) -> Record:
         """Store an object together with what it takes from the quotas of its namespace. Raises Failure 403, Stale."""
         for _ in self._tries():
+            beside = furnishing.steps(kind, thing, self._store, self._catalog, self._clock.now()) if old is None else ()
             try:
-                return (await self._store.transact(step, *await self._charging.steps(kind, thing, old)))[0]
+                return (await self._store.transact(step, *beside, *await self._charging.steps(kind, thing, old)))[0]
             except Stale as error:
                 if error.key == step.key:
                     raise

@@ -17,14 +17,16 @@ class Tempo:
 class Streaming:
     """A `kube.transport.Stream`. `finish` releases what feeds it and is safe to call more than once.
 
-    `tempo` is there when the pieces can be made larger by waiting a little: those of a watch.
+    `tempo` is there when the pieces can be made larger by waiting a little: those of a watch. `ends`: all of it is
+    there and only on its way, as with a list.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], body: AsyncGenerator[bytes, None],
-                 finish: Callable[[], Awaitable[None]], tempo: Tempo | None = None) -> None:
+                 finish: Callable[[], Awaitable[None]], tempo: Tempo | None = None, *, ends: bool = False) -> None:
         self.status = status
         self.headers = headers
         self.tempo = tempo
+        self.ends = ends
         self._body = body
         self._finish = finish
 
@@ -52,4 +54,4 @@ def in_pieces(status: int, headers: Mapping[str, str], begun: list[bytes], rest:
     async def finish() -> None:
         """Nothing feeds it but what it holds."""
 
-    return Streaming(status, headers, body(), finish)
+    return Streaming(status, headers, body(), finish, ends=True)

@@ -1,6 +1,7 @@
 """The server on a real socket: TLS, tokens, limits, streams. What it answers is tested elsewhere."""
 
 import asyncio
+import gzip
 import io
 import ssl
 from collections.abc import AsyncIterator
@@ -256,3 +257,33 @@ async def test_groups_of_an_impersonation_come_in_several_headers(site: Site) ->
         found = await answer.json()
 
     assert ["a", "b", "system:authenticated"] == found["status"]["userInfo"]["groups"]
+
+
+LONG = {str(at): "some words " * 100 for at in range(200)}      # 220 kB
+
+
+@pytest.mark.parametrize(("path", "accepted", "comes_from", "packed"), [
+    pytest.param(MAPS, "gzip", "127.0.0.2", True, id="a long list"),
+    pytest.param(f"{MAPS}/long", "deflate, gzip, br", "127.0.0.2", True, id="a long object"),
+    pytest.param("/openapi/v2", "gzip", "127.0.0.2", True, id="a long document"),
+    pytest.param(f"{MAPS}/short", "gzip", "127.0.0.2", False, id="not what is short"),
+    pytest.param(MAPS, "gzip;q=0", "127.0.0.2", False, id="not for one who takes no such thing"),
+    pytest.param(MAPS, "identity", "127.0.0.2", False, id="not for one who does not ask"),
+    pytest.param(MAPS, "gzip", "127.0.0.1", False, id="not on one machine"),
+    pytest.param("/openapi/v3/api/v1", "gzip", "127.0.0.2", False, id="not documents that are kept"),
+    pytest.param(f"{MAPS}?watch=1&timeoutSeconds=0", "gzip", "127.0.0.2", False, id="not a watch"),
+])
+async def test_long_answers_are_packed(site: Site, path: str, accepted: str, comes_from: str, packed: bool) -> None:
+    await site.api.made(MAPS, {**config_map("long"), "data": LONG})
+    await site.api.made(MAPS, config_map("short"))
+    headers = {**AUTHORIZED, "Accept-Encoding": accepted}
+    connector = TCPConnector(ssl=site.context, local_addr=(comes_from, 0))
+    async with ClientSession(f"https://127.0.0.1:{site.port}", connector=connector, auto_decompress=False) as session, \
+            session.get(path, headers=headers) as answer:
+        found = await (answer.content.readany() if "watch" in path else answer.read())
+        said = answer.headers.get("Content-Encoding")
+    assert ("gzip" if packed else None) == said
+    if packed:
+        assert len(found) * 3 < len(found := gzip.decompress(found))
+    async with site.session.get(path.partition("?")[0], headers=AUTHORIZED) as plain:
+        assert "watch" in path or await plain.read() == found

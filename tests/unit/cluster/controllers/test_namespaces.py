@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from tests.unit.cluster.controllers.stage import at_work, config_map, custom, definition, make, names, namespace
 
-from trainmaster.api.core import CONFIG_MAPS, EVENTS, NAMESPACES, PODS, SECRETS, SERVICES
+from trainmaster.api.core import CONFIG_MAPS, EVENTS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from trainmaster.api.meta import Object, metadata, name_of
 from trainmaster.cluster.controllers import namespaces
 from trainmaster.cluster.controllers.inventory import Inventory
@@ -45,6 +45,7 @@ async def test_an_empty_namespace_goes_with_one_write(
     cluster: Cluster, client: Client, clock: VirtualClock, place: str
 ) -> None:
     wire = cluster.transport("namespaces")
+    await client.delete(SERVICE_ACCOUNTS, "default", place)
     async with at_work(namespaces.run(Client(wire), clock)):
         await client.delete(NAMESPACES, place)
         await clock.settle()
