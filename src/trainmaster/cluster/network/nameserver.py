@@ -16,7 +16,8 @@ from trainmaster.cluster.network.names import Zone, answer, build, elsewhere, wi
 from trainmaster.cluster.network.upstream import Upstream
 
 _PATIENCE = 10.0         # seconds that a TCP client may be silent
-_CONNECTIONS = 64        # TCP clients at once; the next ones wait
+_CONNECTIONS = 64        # TCP clients that are served at once; the next ones wait
+_WAITING = 192           # of those; whoever comes then is turned away, or one pod could take all our descriptors
 
 
 class Nameserver:
@@ -32,6 +33,7 @@ class Nameserver:
         self._slices = slices
         self._zone: Zone | None = None
         self._gate = asyncio.Semaphore(_CONNECTIONS)
+        self._open = 0
 
     def changed(self) -> None:
         """Something was added, changed or removed."""
@@ -70,17 +72,23 @@ class Nameserver:
             server.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with self._gate:
-            try:
-                with suppress(asyncio.IncompleteReadError, TimeoutError, ConnectionError):
-                    while True:
-                        async with asyncio.timeout(_PATIENCE):
-                            (length,) = struct.unpack("!H", await reader.readexactly(2))
-                            reply = await self.answer(await reader.readexactly(length), stream=True)
-                            writer.write(struct.pack("!H", len(reply)) + reply)
-                            await writer.drain()
-            finally:
-                writer.close()
+        self._open += 1
+        try:
+            if self._open <= _CONNECTIONS + _WAITING:
+                async with self._gate:
+                    await self._converse(reader, writer)
+        finally:
+            self._open -= 1
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, TimeoutError, ConnectionError):
+            while True:
+                async with asyncio.timeout(_PATIENCE):
+                    (length,) = struct.unpack("!H", await reader.readexactly(2))
+                    reply = await self.answer(await reader.readexactly(length), stream=True)
+                    writer.write(struct.pack("!H", len(reply)) + reply)
+                    await writer.drain()
 
 
 class _Datagrams(asyncio.DatagramProtocol):
