@@ -1,8 +1,8 @@
 """Keys that a body holds twice. The last one counts, as in Go; a client that asked to be told is told.
 
 The parser keeps only one value of a repeated key, so a document printed again is another than the one that came, with
-fewer colons. Most clients print as we do, which takes one look; for the others counting is nearly free; only a body that
-looks suspicious is read a second time, slowly, with all its pairs.
+fewer colons. Most clients print as we do, which takes one look; for the others counting is nearly free; only a body
+that looks suspicious is read a second time, slowly, with all its pairs.
 """
 
 import json
