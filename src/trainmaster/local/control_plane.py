@@ -52,8 +52,8 @@ HOST = "127.0.0.1"
 POD_SIDE = keys.SERVER_ADDRESSES[-1]      # this machine as pods see it; loopback is their own
 NOT_OF_THE_API = frozenset({"scheduler", "operator", "simulated-nodes"})   # what `up --only apiserver` leaves out
 # The same rules as the operator's webhook on other clusters, without a call.
-JOBS_AT_THE_DOOR = (door.configuration("", ""), door.judged)
-QUEUES_AT_THE_DOOR = (queue_door.CONFIGURATION, queue_door.judged)
+JOBS_AT_THE_DOOR = (door.configuration("", ""), lambda request, _look: door.judged(request))
+AT_THE_DOOR = (JOBS_AT_THE_DOOR, *queue_door.DOORS)
 T = TypeVar("T")
 
 
@@ -98,7 +98,7 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         kubelet = HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
         stack.push_async_callback(kubelet.close)
         server = ApiServer(store, clock=clock, node=lambda _name: kubelet, reach=lambda _name: kubelet.plain(),
-                           judges=[JOBS_AT_THE_DOOR, QUEUES_AT_THE_DOOR], account_key=known.account_key,
+                           judges=AT_THE_DOOR, account_key=known.account_key,
                            doors={reports.DOOR: lambda *asked: taken.answer(*asked)})
         taken = Reports(client_of(server, Identity("trainmaster-progress", (MASTERS,))), clock)
         await server.start()

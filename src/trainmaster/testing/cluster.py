@@ -60,7 +60,7 @@ async def embedded(
 ) -> AsyncIterator[Cluster]:
     """A server until the end of the block; None keeps its objects in memory, a path on disk for the next one.
 
-    `judges` have a say before a write: a ValidatingWebhookConfiguration and the function behind it.
+    `judges` have a say before a write: a configuration of webhooks and the function behind it.
     """
     store = Store.open(path)
     try:

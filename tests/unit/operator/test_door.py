@@ -108,7 +108,8 @@ def test_the_manifest_is_what_is_written_from_the_code() -> None:
 
 
 async def test_the_embedded_server_refuses_in_the_words_of_upstreams_webhook() -> None:
-    async with embedded(VirtualClock(), judges=[(door.configuration("", ""), door.judged)]) as cluster:
+    judge = (door.configuration("", ""), lambda request, _look: door.judged(request))
+    async with embedded(VirtualClock(), judges=[judge]) as cluster:
         await cluster.install(definitions())
         client: Client = cluster.client()
         await client.create(KINDS[0].resource, {**job(), "metadata": {"name": "fine", "namespace": "default"}})

@@ -69,8 +69,11 @@ class Chain:
 
     def refresh(self) -> None:
         """Take in what configurations are stored now."""
-        judged = [hook for configuration, judge in self.built_in for hook in matching.hooks_of(configuration, judge)]
-        self._hooks = {True: self._stored(webhooks.MUTATING), False: (*judged, *self._stored(webhooks.VALIDATING))}
+        own = {mutating: [hook for configuration, judge in self.built_in
+                          if configuration["kind"].startswith("Mutating") == mutating
+                          for hook in matching.hooks_of(configuration, judge)] for mutating in (True, False)}
+        self._hooks = {True: (*own[True], *self._stored(webhooks.MUTATING)),
+                       False: (*own[False], *self._stored(webhooks.VALIDATING))}
         self._found.clear()
         self.failing &= {hook.key for hooks in self._hooks.values() for hook in hooks}
 
@@ -121,6 +124,24 @@ class Chain:
                          for plural in ("services", "endpoints"))
         return endpoint(None if named is None else orjson.loads(named.value),
                         None if places is None else orjson.loads(places.value), service, pods=pods)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the functions that judge in this process may look at: the newest state, as a writer sees it."""
+
+    store: Store
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        record = self.store.latest(f"{_shelf(resource)}{f'{namespace}/' if namespace else ''}{name}")
+        return None if record is None else orjson.loads(record.value)
+
+    def all(self, resource: Resource) -> list[Object]:
+        return [orjson.loads(record.value) for record in self.store.scan(_shelf(resource))]
+
+
+def _shelf(resource: Resource) -> str:
+    return f"/{resource.group or 'core'}/{resource.plural}/"
 
 
 @dataclass(slots=True)
@@ -266,8 +287,9 @@ class Review:
         version = reviews.version_of(hook.versions)
         about = reviews.request(uid, self.asked, each.seen_as, self._seen(each, view), self._seen(each, before))
         if hook.judge is not None:
+            response = hook.judge(about, Stored(self.chain.store))
             return reviews.verdict({"kind": "AdmissionReview", "apiVersion": f"{reviews.GROUP}/v1",
-                                    "response": hook.judge(about)}, uid, "v1", mutating=mutating)
+                                    "response": response}, uid, "v1", mutating=mutating)
         left = self._ends - asyncio.get_running_loop().time()
         if left <= 0:
             raise failures.Failure(504, "Timeout", "Timeout: request did not complete within requested timeout")

@@ -9,13 +9,24 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from trainmaster.api import labels
 from trainmaster.api.meta import Object, Resource
 
 CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
+
+
+class Look(Protocol):
+    """What is stored, for those who judge in this process."""
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None: ...
+
+    def all(self, resource: Resource) -> list[Object]: ...
+
+
 # Asked in the process itself: the `request` of an AdmissionReview goes in, its `response` comes out.
-Judge = Callable[[Object], Object]
+Judge = Callable[[Object, Look], Object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class ApiServer:
         """`node` gives the way to a node by its name; the transport stays its owner's to close. `reach` opens a plain
         connection to a node.
 
-        `judges` are webhooks that need no call: a ValidatingWebhookConfiguration, and the function behind it. `doors`
+        `judges` are webhooks that need no call: a configuration of either kind, and the function behind it. `doors`
         answer paths that begin with their name, and see for themselves to who may do what.
         """
         self._store = store

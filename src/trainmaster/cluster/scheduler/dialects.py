@@ -17,6 +17,7 @@ from trainmaster.cluster.scheduler.volumes import about_the_pod
 
 HIERARCHY, HIERARCHY_WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 WAITING_TIME = "volcano.sh/sla-waiting-time"
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"      # annotation of a pod or a namespace
 T9K_SYSTEM = "t9k-system"      # the namespace of its scheduler
 ROOT, DEFAULT_QUEUE = "root", "default"
 # In annotations, which anybody may write: a number of members, parts of a span of time in Go's way, a weight.
@@ -203,7 +204,7 @@ def group_for(pod: Object, dialect: Dialect, owner: Object | None) -> Object:
         "scheduling.k8s.io/group-min-member") or "1"
     spec: Object = {"minMember": max(int(said), 1) if _MEMBERS.fullmatch(said) else 1}
     if dialect.queued:
-        spec["queue"] = (annotations.get("scheduling.volcano.sh/queue-name")
+        spec["queue"] = (annotations.get(QUEUE_NAME)
                          or labels_of(pod).get(groups.T9K_QUEUE) or DEFAULT_QUEUE)
     if pod["spec"].get("priorityClassName") and dialect in (VOLCANO, KUBE_BATCH):
         spec["priorityClassName"] = pod["spec"]["priorityClassName"]

@@ -35,7 +35,7 @@ AT_ONCE = 16          # requests in flight; a job of a thousand pods must not op
 RETRY_SECONDS = 1.0   # after a request that got no answer
 FIRST_QUEUES: dict[str, tuple[Object, ...]] = {
     "volcano": ({"metadata": {"name": "root"}, "spec": {"weight": 1, "reclaimable": False}},
-                {"metadata": {"name": "default"}, "spec": {"weight": 1}}),
+                {"metadata": {"name": "default"}, "spec": {"weight": 1, "parent": "root"}}),
     "kube-batch": ({"metadata": {"name": "default"}, "spec": {"weight": 1}},),
 }
 

@@ -459,7 +459,7 @@ async def test_configurations_outlive_the_process(server: HookServer, tmp_path: 
 async def test_a_judge_of_the_server_itself_needs_no_call() -> None:
     asked: list[Object] = []
 
-    def judge(request: Object) -> Object:
+    def judge(request: Object, _look: object) -> Object:
         asked.append(request)
         return {"uid": request["uid"], "allowed": False, "status": {"code": 403, "message": "no"}}
 
