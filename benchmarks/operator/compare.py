@@ -1,9 +1,11 @@
 """Our operator beside kubeflow's Go operator: the same kube-apiserver, etcd, simulated node and load, in one run.
 
-    python benchmarks/operator/compare.py [--peer PROGRAM] [--repeats N] [--calm SHARE] [--only NAME]...
+    python benchmarks/operator/compare.py [--list] [--peer PROGRAM] [--repeats N] [--calm SHARE] [--only NAME]...
 
-Writes results.md with the goals beside the figures. Without --peer the Go operator is built from its module (needs Go,
-takes minutes). Everything runs in a network namespace of its own, because the peer listens on all addresses.
+Writes results.md with the goals beside the figures, anew after every load, so that nothing is lost when a later one
+fails; what is not measured this time stays as it was. Ends with 1 if a load could not be measured or a goal is not met.
+About five minutes for each repeat on a quiet machine. Without --peer the Go operator is built from its module (needs
+Go, takes minutes). Everything runs in a network namespace of its own, because the peer listens on all addresses.
 """
 
 import argparse
@@ -27,7 +29,9 @@ TRAINMASTER = Path(sys.executable).parent / "trainmaster"
 TOOL = ROOT / "tools" / "kubernetes_binaries.py"
 PEER = "training-operator-1.9.4"
 CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  the peer's own choice
+TIMEOUT = 600                                           # seconds for one repeat, many times what any takes
 UNTHROTTLED = ("--kube-api-qps=1000", "--kube-api-burst=2000", "--controller-threads=10")
+NOT_MET = "**not met**"
 Figures = dict[str, Any]
 
 
@@ -96,30 +100,49 @@ SHOWN = ("t_pods", "t_services", "t_running", "t_ended", "requests_per_job", "cp
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="only the names of the loads")
     parser.add_argument("--peer", type=Path, help="the Go operator; built if absent")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--calm", type=float, default=1.0, help="start when others use less than this share")
     parser.add_argument("--only", action="append", default=[], help="loads whose name has this in it")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results.md")
     asked = parser.parse_args()
+    wanted = [load for load in LOADS if not asked.only or any(word in load.name for word in asked.only)]
+    if asked.list or not wanted:
+        print("\n".join(load.name for load in LOADS), file=sys.stdout if asked.list else sys.stderr)
+        return 0 if asked.list else 2
     if not (HARNESS / "load.py").exists():
         print(f"No load generator in {HARNESS}. Set BENCH_HARNESS to its folder.", file=sys.stderr)
         return 2
+    return compared(wanted, asked.peer or built(), asked)
+
+
+def compared(wanted: Sequence[Load], peer: Path, asked: argparse.Namespace) -> int:
+    """Measure one load after the other, and write down each as soon as it is there."""
+    sections = sections_of(asked.output.read_text() if asked.output.exists() else "")
+    good = True
     with tempfile.TemporaryDirectory(prefix="trainmaster-bench-") as folder:
-        peer = asked.peer or built()
         definitions = Path(folder) / "definitions.yaml"
         definitions.write_text(printed([TRAINMASTER, "crds"]))
-        found: dict[str, tuple[Figures, Figures]] = {}
-        for load in LOADS:
-            if asked.only and not any(word in load.name for word in asked.only):
-                continue
-            rest = ["--repeats", str(asked.repeats), "--calm", str(asked.calm), *load.arguments]
-            ours = measured(load, ours_command(load), [definitions], rest)
-            found[load.name] = ours, measured(load, peer_command(peer, load), [definitions, SETUP], [*rest, *SECRET])
-            print(json.dumps({load.name: found[load.name]}), flush=True)
-    asked.output.write_text(report(found))
+        for load in wanted:
+            rest = ["--repeats", str(asked.repeats), "--calm", str(asked.calm), f"--timeout={TIMEOUT}", *load.arguments]
+            try:
+                ours = measured(load, ours_command(load), [definitions], rest)
+                theirs = measured(load, peer_command(peer, load), [definitions, SETUP], [*rest, *SECRET])
+            except (subprocess.CalledProcessError, NoFigures) as problem:
+                sections[load.name] = f"**Could not be measured** at {now()}: {problem}"
+                good = False
+            else:
+                print(json.dumps({load.name: (ours, theirs)}), flush=True)
+                sections[load.name] = section(load, ours, theirs)
+                good = good and NOT_MET not in sections[load.name]
+            asked.output.write_text(report(sections))
     print(asked.output.read_text())
-    return 0
+    return 0 if good else 1
+
+
+class NoFigures(Exception):
+    """A run ended and said nothing."""
 
 
 SETUP = HARNESS / "setup" / "training-operator.yaml"
@@ -144,6 +167,8 @@ def measured(load: Load, operator: list[str], manifests: Sequence[Path], rest: S
     alone = ["unshare", "-n", "sh", "-c", f"ip link set lo up; exec {shlex.join(map(str, command))}"]
     runs = [json.loads(line) for line in printed(alone).splitlines()]
     runs = [run for run in runs if "by_verb" in run]
+    if not runs:
+        raise NoFigures(f"{Path(operator[0]).name} ended without a figure")
     # A figure that a run does not have is not one of 0: with some operators no job is ever seen to run.
     medians = {name: statistics.median(column) for name, value in runs[-1].items() if isinstance(value, int | float)
                if (column := [run[name] for run in runs if name in run])}
@@ -160,29 +185,38 @@ def printed(command: Sequence[str | Path], cwd: Path | None = None) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=cwd).stdout
 
 
-def report(found: dict[str, tuple[Figures, Figures]]) -> str:
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-    lines = [
-        "# The operator beside kubeflow's", "",
-        f"{now} UTC, {os.cpu_count()} cores, Python {platform.python_version()}, peer: {PEER}. Medians.",
-        "`others_share` is how busy everybody else kept the machine: where it is not near 0, believe counts and CPU,",
-        "not times.", "",
-        "| load | goal | at most | is | |", "|---|---|---|---|---|",
-    ]
+def section(load: Load, ours: Figures, peer: Figures) -> str:
+    """The goals of one load, and its figures."""
+    lines = [f"{now()}, {os.cpu_count()} cores, Python {platform.python_version()}.", "",
+             "| goal | at most | is | |", "|---|---|---|---|"]
     for goal in GOALS:
-        if goal.load in found:
-            value = goal.figure(*found[goal.load])
-            verdict = "met" if value <= goal.most else "**not met**"
-            lines.append(f"| {goal.load} | {goal.what} | {goal.most:g} | {value:.3g} | {verdict} |")
-    for name, (ours, peer) in found.items():
-        lines += ["", f"## {name}", "", "| | ours | peer | part |", "|---|---|---|---|"]
-        rows = [(figure, ours[figure], peer[figure]) for figure in SHOWN if figure in ours and figure in peer]
-        rows += [("requests per job, not events", no_events(ours), no_events(peer)),
-                 ("events per job", events(ours), events(peer))]
-        for figure, mine, theirs in rows:
-            ratio = f"{mine / theirs:.2f}" if theirs else ""
-            lines.append(f"| {figure} | {mine:.4g} | {theirs:.4g} | {ratio} |")
-    return "\n".join(lines) + "\n"
+        if goal.load == load.name:
+            value = goal.figure(ours, peer)
+            lines.append(f"| {goal.what} | {goal.most:g} | {value:.3g} | {'met' if value <= goal.most else NOT_MET} |")
+    lines += ["", "| | ours | peer | part |", "|---|---|---|---|"]
+    rows = [(figure, ours[figure], peer[figure]) for figure in SHOWN if figure in ours and figure in peer]
+    rows += [("requests per job, not events", no_events(ours), no_events(peer)),
+             ("events per job", events(ours), events(peer))]
+    for figure, mine, theirs in rows:
+        lines.append(f"| {figure} | {mine:.4g} | {theirs:.4g} | {f'{mine / theirs:.2f}' if theirs else ''} |")
+    return "\n".join(lines)
+
+
+def sections_of(page: str) -> dict[str, str]:
+    """What a page that we wrote says, by load."""
+    parts = [part.partition("\n") for part in page.split("\n## ")[1:]]
+    return {name.strip(): text.strip() for name, _, text in parts}
+
+
+def report(sections: dict[str, str]) -> str:
+    known = [load.name for load in LOADS if load.name in sections]
+    head = ["# The operator beside kubeflow's", "", f"Peer: {PEER}. Medians of the repeats. `others_share` is how busy",
+            "everybody else kept the machine: where it is not near 0, believe counts and CPU, not times."]
+    return "\n".join([*head, *(f"\n## {name}\n\n{sections[name]}" for name in known)]) + "\n"
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 if __name__ == "__main__":
