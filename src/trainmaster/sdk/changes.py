@@ -1,6 +1,7 @@
 """Change a job that is there: more or fewer replicas, suspend, resume, start again, delete.
 
-Each is one request wherever one can do it; what takes several is safe to repeat.
+Each is one request wherever one can do it; what takes several is safe to repeat, but for making a job anew that has
+ended: its name must be free first. So that is tried out before anything is removed.
 """
 
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from contextlib import aclosing
 
 from trainmaster.api.core import CONFIG_MAPS, PODS
 from trainmaster.api.meta import Object, metadata, name_of, uid_of
+from trainmaster.kube.errors import Forbidden, KubeError
 from trainmaster.sdk.errors import NoReplica, NotPossible, TimedOut
 from trainmaster.sdk.jobs import Job, is_training
 from trainmaster.sdk.removal import PATIENCE, remove
@@ -96,14 +98,30 @@ async def _again(session: Session, job: Job) -> Job:
     """The same job once more, under the same name."""
     about = {name: value for name, value in metadata(job.object).items() if name not in _OF_THE_OLD}
     fresh = {**{name: value for name, value in job.object.items() if name != "status"}, "metadata": about}
+    await _try_out(session, job, fresh)
     kept = await _made_for(session, job)
     for name in kept:      # else the script that was sent goes with the old job, and the new one waits for it
         await session.client.patch(CONFIG_MAPS, name, job.namespace, {"metadata": {"ownerReferences": None}})
     await remove(session.client, session.clock, job.resource, job.object)
-    made = await session.client.create(job.resource, fresh, namespace=job.namespace)
+    try:
+        made = await session.client.create(job.resource, fresh, namespace=job.namespace)
+    except KubeError as problem:
+        raise NotPossible(f"{_called(job)} was removed and could not be made again: {problem}. Submit it anew from its "
+                          "manifest or script.") from problem
     for name in kept:
         await session.client.patch(CONFIG_MAPS, name, job.namespace, owned_by(job.resource, made))
     return Job(job.resource, made)
+
+
+async def _try_out(session: Session, job: Job, fresh: Object) -> None:
+    """Whether the cluster would take it, under another name and as a dry run: a job that is removed and then refused
+    would be lost. A quota that only the old one fills is no reason."""
+    named = {**fresh, "metadata": {**fresh["metadata"], "name": f"{job.name[:40].rstrip('-')}-again"}}
+    try:
+        await session.client.request("POST", job.resource.path(job.namespace), query=[("dryRun", "All")], body=named)
+    except Forbidden as problem:
+        if "exceeded quota" not in str(problem):
+            raise
 
 
 async def _made_for(session: Session, job: Job) -> list[str]:

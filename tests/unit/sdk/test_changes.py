@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from tests.unit.sdk.stage import JOB, TFJOBS, Stage
 
-from trainmaster import Job
+from trainmaster import AsyncClient, Job
 from trainmaster.api.core import CONFIG_MAPS, PODS
 from trainmaster.api.meta import uid_of
+from trainmaster.kube.errors import Forbidden
 from trainmaster.sdk.errors import NoReplica, NotPossible
+from trainmaster.testing.faults import Answer, Faults, on
 
 
 async def test_scale(stage: Stage) -> None:
@@ -42,6 +44,18 @@ async def test_restart_of_a_job_that_has_ended_makes_it_anew(stage: Stage) -> No
     again = await stage.clock.run(stage.sdk.restart("mnist"))
 
     assert (False, "Waiting", first.object["spec"]) == (first.uid == again.uid, again.state, again.object["spec"])
+
+
+async def test_a_job_that_would_be_refused_is_not_removed_to_be_made_anew(stage: Stage) -> None:
+    first = await stage.sdk.submit(JOB)
+    await stage.condition("Failed")
+    wire = Faults(stage.node, stage.clock, on("POST", TFJOBS.path("default"), Answer(403)))
+    refusing = AsyncClient(transport=wire, clock=stage.clock)
+
+    with pytest.raises(Forbidden):
+        await refusing.restart("mnist")
+
+    assert first.uid == (await stage.sdk.get("mnist")).uid
 
 
 async def test_restart_of_a_script_that_has_ended_keeps_its_code(stage: Stage, tmp_path: Path) -> None:
