@@ -4,6 +4,11 @@ The kernel lets us look: the processes are ours, or those of user namespaces tha
 was rejected: it would have to be in every image. Some machines forbid it all the same (ptrace_scope 3, a container's
 profile). Then Python's own faulthandler, which `run` turns on for scripts, writes the stack to the log; as it ends the
 program by that, it is not done but said how.
+
+A handler that would not end it (`faulthandler.register`) was rejected. Nobody but the program itself can register one:
+a `sitecustomize` of ours would take the place of the image's own, a wrapper would be `__main__` instead of the script,
+which pickling and spawned workers notice, and the signals that are free for it, SIGUSR1 and SIGUSR2, are those by which
+schedulers tell a training to write its checkpoint.
 """
 
 import shutil
