@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from trainmaster.api.meta import labels_of
 from trainmaster.cli.output import FAILED, INTERRUPTED, say
 from trainmaster.cli.view import ForOneOfMany, RunView
-from trainmaster.kube.errors import NotFound
+from trainmaster.kube.errors import KubeError
 from trainmaster.progress import curves
 from trainmaster.runtime.clock import RealClock
 from trainmaster.sdk.ends import remedy
@@ -113,12 +113,12 @@ class Following:
 
 
 async def as_they_are(client: "Client", submitted: Sequence[Submitted]) -> list[Submitted]:
-    """The jobs among them now; those that are gone are left out."""
+    """The jobs among them now; without those that are gone, or whose server is."""
     found = []
     for one in submitted:
         if one.is_training:
             about = one.thing["metadata"]
-            with suppress(NotFound):
+            with suppress(KubeError):
                 found.append(replace(one, thing=await client.get(one.resource, about["name"], about["namespace"])))
     return found
 

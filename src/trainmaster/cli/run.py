@@ -29,7 +29,15 @@ class WithArguments(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ours = args[:args.index("--")] if "--" in args else args
         ctx.meta["arguments"] = tuple(args[len(ours) + 1:])
-        return super().parse_args(ctx, list(ours))
+        try:
+            return super().parse_args(ctx, list(ours))
+        except click.NoSuchOption as problem:
+            scripts = [word for word in ours if word.endswith((".py", ".sh")) or Path(word).is_dir()]
+            if not scripts or "--" in args:
+                raise
+            right = f"`trainmaster run {scripts[0]} -- {problem.option_name} ...`"
+            hint = f"If it is for {scripts[0]}, write it after --: {right}."
+            raise click.UsageError(f"{problem.format_message()} {hint}", ctx) from problem
 
 
 @click.command(cls=WithArguments, epilog="Example: trainmaster run train.py --workers 4 -- --epochs 3")
@@ -82,7 +90,8 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], namespace: str, kub
     with ExitStack() as stack:
         view = _view(stack, patience, form)
         ended: list[Submitted] = []
-        code = asyncio.run(follow(path, context, namespace, view, manifests, patience, embedded=embedded, ended=ended))
+        code = asyncio.run(follow(path, context, namespace, view, manifests, patience, embedded=embedded,
+                                  ended=ended if form in OBJECTS else None))
     if form in OBJECTS:
         outcome([(job.resource, job.thing) for job in ended], form)
     for sentence in script.left() if script else ():

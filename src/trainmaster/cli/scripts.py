@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from trainmaster.sdk import launches, parcels
@@ -46,7 +47,16 @@ def meant(targets: Sequence[str], options: Options) -> Path | None:
     if not scripts and options.given:
         raise ScriptError(f"{options.given[0]}: is for scripts; {targets[0]} is not one. A manifest says by itself how "
                           "it is to run.")
+    if scripts and not scripts[0].exists():
+        raise ScriptError(f"{scripts[0]}: No such file or directory.{_nearly(scripts[0])}")
     return scripts[0] if scripts else None
+
+
+def _nearly(missing: Path) -> str:
+    """What is there and may be meant."""
+    there = [path.name for path in missing.parent.glob("*") if path.suffix in SCRIPTS]
+    close = get_close_matches(missing.name, there, 1)
+    return f" Did you mean {missing.parent / close[0]}?" if close else ""
 
 
 def _is_code(folder: Path, options: Options) -> bool:

@@ -76,13 +76,18 @@ def told(ends: Sequence[End]) -> Iterator[str]:
         return
     first, rest = ends[0], ends[1:]
     yield f"{first.pod} failed first: {first.told()}"
-    if first.last_words:
-        yield "its last words:"
-        yield from (f"  {line}" for line in first.last_words.splitlines()[-LAST_WORDS:])
-    if advice := remedy(first.last_words, first.reason):
-        yield advice
+    yield from words_told(first.last_words, first.reason)
     for other in rest:
         yield f"{other.pod} failed {later(first, other)}: {other.told()}{_verdict(first, other)}"
+
+
+def words_told(last_words: str, reason: str) -> Iterator[str]:
+    """What a replica printed last, and what to do about it."""
+    if last_words:
+        yield "its last words:"
+        yield from (f"  {line}" for line in last_words.splitlines()[-LAST_WORDS:])
+    if advice := remedy(last_words, reason):
+        yield advice
 
 
 def remedy(words: str, reason: str = "") -> str:

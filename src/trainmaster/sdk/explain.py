@@ -28,7 +28,8 @@ from trainmaster.sdk.happenings import in_order
 from trainmaster.sdk.jobs import is_training
 from trainmaster.sdk.pulse import QUIET, Pulse, hangs, last_lines, pulses
 from trainmaster.sdk.pulse import told as pulse_told
-from trainmaster.sdk.replicas import Replica, replica_of
+from trainmaster.sdk.replicas import AGAIN_AND_AGAIN, Replica, end_in_words, last_end, replica_of
+from trainmaster.sdk.session import some
 from trainmaster.sdk.usage import usage
 
 GROUP_KEYS = ("scheduling.k8s.io/group-name",)
@@ -71,8 +72,9 @@ async def explain(client: Client, name: str, namespace: str, *, now: datetime | 
 
 
 async def _with_last_words(client: Client, pods: Sequence[Object]) -> list[Object]:
-    """The pods, with the end of their logs where they failed and nobody wrote it down."""
-    failed = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Failed"][:MOST_READ]
+    """The pods, with the end of their logs where they failed, or do so again and again, and nobody wrote it down."""
+    failed = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Failed"
+              or replica_of(pod).state == AGAIN_AND_AGAIN][:MOST_READ]
     if not failed:
         return list(pods)
     words = {uid_of(pod): await last_lines(client, pod, LAST_WORDS) for pod in failed}
@@ -81,8 +83,9 @@ async def _with_last_words(client: Client, pods: Sequence[Object]) -> list[Objec
 
 def _saying(pod: Object, words: str) -> Object:
     statuses = [
-        {**each, "state": {"terminated": {**ended, "message": ended.get("message") or words}}}
-        if (ended := (each.get("state") or {}).get("terminated")) else each
+        {**each, state: {"terminated": {**ended, "message": ended.get("message") or words}}}
+        if (ended := (each.get(state := "state") or {}).get("terminated")
+            or (each.get(state := "lastState") or {}).get("terminated")) else each
         for each in pod["status"].get("containerStatuses") or ()
     ]
     return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
@@ -139,7 +142,7 @@ def explained(kind: str, job: Object, pods: Sequence[Object], group: Object | No
     replicas = sorted((replica_of(pod) for pod in pods), key=lambda replica: replica.name)
     state, why = _state(status, replicas, group)
     remembered = status.post_mortem.ended if status.post_mortem else ()
-    more = [*_restarts(replicas), *ends.told(ends.ends_of(remembered, pods)),
+    more = [*_restarts(replicas, pods), *ends.told(ends.ends_of(remembered, pods)),
             *_waiting(replicas, pods, complaints)] if state != "Succeeded" else []
     return Explanation(kind, name_of(job), state, why, tuple(more))
 
@@ -161,6 +164,8 @@ def _state(status: JobStatus, replicas: Sequence[Replica], group: Object | None)
         return "Running", f"{running} of {len(replicas)} replicas run{rest}"
     if not replicas:
         return "Waiting", "no replica has been made yet"
+    if failing := [replica.name for replica in replicas if replica.state == AGAIN_AND_AGAIN]:
+        return "Restarting", f"{some(failing, 4)} {'ends' if len(failing) == 1 else 'end'} each time after the start"
     return "Waiting", f"none of its {len(replicas)} replicas runs yet"
 
 
@@ -172,11 +177,19 @@ def _why_waiting(group: Object | None) -> str:
         return ""
 
 
-def _restarts(replicas: Sequence[Replica]) -> Iterator[str]:
-    """Replicas that were started again in place."""
+def _restarts(replicas: Sequence[Replica], pods: Sequence[Object]) -> Iterator[str]:
+    """Replicas that were started again in place, and how the first of them ended before."""
+    by_name = {name_of(pod): pod for pod in pods}
+    told = False
     for replica in replicas:
-        if replica.restarts and not replica.ended:
-            yield f"{replica.name} was started again {replica.restarts} time{'s' if replica.restarts > 1 else ''}"
+        if not replica.restarts or replica.ended:
+            continue
+        last = last_end(by_name[replica.pod])
+        after = f", last after: {end_in_words(by_name[replica.pod], last)}" if last else ""
+        yield f"{replica.name} was started again {replica.restarts} time{'s' if replica.restarts > 1 else ''}{after}"
+        if last and not told:
+            told = True
+            yield from ends.words_told(str(last.get("message") or ""), str(last.get("reason") or ""))
 
 
 def _waiting(replicas: Sequence[Replica], pods: Sequence[Object], complaints: Mapping[str, str]) -> Iterator[str]:
@@ -191,8 +204,7 @@ def _waiting(replicas: Sequence[Replica], pods: Sequence[Object], complaints: Ma
         if why:
             told.setdefault(why, []).append(replica.name)
     for why, names in told.items():
-        who = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        yield f"{who}: {why}"
+        yield f"{some(names, 4)}: {why}"
 
 
 def _unscheduled(pod: Object) -> str:

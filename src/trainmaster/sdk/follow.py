@@ -29,7 +29,7 @@ from trainmaster.sdk.errors import JobGone as JobGone
 from trainmaster.sdk.jobs import Job
 from trainmaster.sdk.logs import HELD, LINGER, Batch, Life, Source, Wanted, life_of, read_on
 from trainmaster.sdk.pulse import IDLE, QUIET
-from trainmaster.sdk.replicas import Attempt, Replica, attempts_of, replica_of
+from trainmaster.sdk.replicas import AGAIN_AND_AGAIN, Attempt, Replica, attempts_of, replica_of
 from trainmaster.sdk.session import Session
 from trainmaster.sdk.usage import LOOK_EVERY, NOT_THERE, Usage, usage
 
@@ -168,7 +168,7 @@ class _Follower:
                 told = self._active
                 self._view.note(f"nothing was printed or computed for {curves.lasting(silent)}: it may hang. "
                                 f"Where each replica stands: trainmaster explain {self._key.name} "
-                                f"--quiet {self._hangs_after:.0f}s")
+                                f"--hangs-after {self._hangs_after:.0f}s")
 
     def _troubled(self, problem: KubeError) -> None:
         """A watch does not work: the server is away for a moment, or does not let us."""
@@ -238,7 +238,7 @@ class _Follower:
         if _about_group(after, self._key.name):
             self._asking.append(asyncio.create_task(self._why_waiting(after["involvedObject"])))
             return
-        if after.get("type") != "Warning" and not _pulls_for_long(after):
+        if (after.get("type") != "Warning" and not _pulls_for_long(after)) or _told_by_its_state(after):
             return
         about = after.get("involvedObject", {}).get("uid", "")
         name = "the job" if about == self._uid else self._replicas[about].name if about in self._replicas else ""
@@ -307,6 +307,11 @@ def _finished(pod: Object) -> datetime | None:
 def _about_group(event: Object, job: str) -> bool:
     about = event.get("involvedObject", {})
     return about.get("kind") == "PodGroup" and about.get("name") == job and event.get("reason") == "Unschedulable"
+
+
+def _told_by_its_state(event: Object) -> bool:
+    """That a container is started again after a pause: the node and the operator say it, and so does the replica."""
+    return event.get("reason") in ("BackOff", AGAIN_AND_AGAIN) and "restarting failed" in event.get("message", "")
 
 
 def _pulls_for_long(event: Object) -> bool:

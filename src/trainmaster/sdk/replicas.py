@@ -1,5 +1,6 @@
 """A pod as a person sees a replica: its short name, one word of state, restarts, and how it ended. Pure."""
 
+import re
 import signal
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ START_ERRORS = frozenset({"StartError", "ContainerCannotRun"})   # the program n
 
 STOPPED = (137, 143)            # exit codes of those that are told to end
 OOM = "OOMKilled"
+AGAIN_AND_AGAIN = "CrashLoopBackOff"
+_PAUSE = re.compile(r"back-off (\S+) restarting")       # the kubelet's words, which say neither who nor why
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ def _state(pod: Object, containers: list[Object]) -> tuple[str, str, int | None]
         if being_deleted(pod) and code in STOPPED:
             return "Stopped", "", code
         if any(t.get("reason") == OOM for t in ended):
-            return OOM, f"out of memory{_memory_limit(pod)}", code
+            return OOM, end_in_words(pod, {"reason": OOM}), code
         why = f"exit code {exit_in_words(code)}" if code is not None else status.get("message", "")
         said = next((t["message"] for t in ended if t.get("reason") in START_ERRORS and t.get("message")), "")
         why = f"{why}: {said}" if said else why
@@ -106,10 +109,34 @@ def _state(pod: Object, containers: list[Object]) -> tuple[str, str, int | None]
     for container in containers:
         waiting = (container.get("state") or {}).get("waiting")
         if waiting:
-            return waiting.get("reason", "Waiting"), waiting.get("message", ""), None
+            return waiting.get("reason", "Waiting"), _waits(pod, waiting), None
     if phase == "Pending":
         return "Pending", _unscheduled(status), None
-    return str(phase), "", None
+    last = last_end(pod)
+    return str(phase), f"before: {end_in_words(pod, last)}" if last else "", None
+
+
+def last_end(pod: Object) -> Object | None:
+    """How the life before this one ended, of a container that was started again or will be."""
+    ends = [end for each in (pod.get("status") or {}).get("containerStatuses") or ()
+            if (end := (each.get("lastState") or {}).get("terminated"))]
+    return dict(ends[0]) if ends else None
+
+
+def end_in_words(pod: Object, end: Object) -> str:
+    """`out of memory: its limit is 1Gi`, `exit code 1`, `exit code 127 (the command was not found)`."""
+    if end.get("reason") == OOM:
+        return f"out of memory{_memory_limit(pod)}"
+    said = f": {end['message']}" if end.get("reason") in START_ERRORS and end.get("message") else ""
+    return f"exit code {exit_in_words(int(end.get('exitCode') or 0))}{said}"
+
+
+def _waits(pod: Object, waiting: Object) -> str:
+    message, last = str(waiting.get("message") or ""), last_end(pod)
+    pause = _PAUSE.search(message)
+    if waiting.get("reason") != AGAIN_AND_AGAIN or pause is None or last is None:
+        return message
+    return f"{end_in_words(pod, last)}; is started again after {pause[1]}"
 
 
 def _memory_limit(pod: Object) -> str:

@@ -25,7 +25,7 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
 
 
 # What they print has one form only.
-FORMLESS = {"up", "down", "run", "logs", "exec", "cp", "crds", "operator", "scheduler", "completion"}
+FORMLESS = {"up", "down", "crds", "operator", "scheduler", "completion"}
 # Of this machine, or of none.
 CLUSTERLESS = {"up", "down", "status", "validate", "images", "crds", "completion", "operator", "scheduler"}
 
@@ -101,6 +101,8 @@ def test_every_command_has_its_section_of_help() -> None:
         pytest.param(["validate"], "give a file, a folder, or - for standard input", id="nothing to look at"),
         pytest.param(["completion", "tcsh"], "'tcsh' is not one of 'bash', 'fish', 'zsh'", id="another shell"),
         pytest.param(["run", "x.py", "--workers", "0"], "0 is not in the range x>=1", id="no workers"),
+        pytest.param(["run", "x.py", "--epochs", "3"], "If it is for x.py, write it after --: `trainmaster run x.py -- "
+                     "--epochs ...`.", id="an option of the script among ours"),
         pytest.param(["run", "x.py", "--framework", "tf"], "'tf' is not one of 'pytorch'", id="no framework"),
         pytest.param(["up", "--fake-nodes", "1", "--fake-node", "cpu"], "--fake-node cpu: write NAME=AMOUNT",
                      id="a simulated resource without an amount"),

@@ -41,6 +41,13 @@ def test_mixtures_are_refused(targets: list[str], options: Options, sentence: st
         scripts.meant(targets, options)
 
 
+def test_a_name_that_is_nearly_that_of_a_script_is_answered_with_it(tmp_path: Path) -> None:
+    folder = write(tmp_path, "train.py", "other.py")
+
+    with pytest.raises(ScriptError, match=r"trian\.py: No such file or directory\. Did you mean .*/train\.py\?"):
+        scripts.meant([str(folder / "trian.py")], Options())
+
+
 def test_that_code_beside_manifests_is_passed_over_is_said(tmp_path: Path) -> None:
     folder = write(tmp_path, "a.py", "train.py", "job.yaml")
 

@@ -69,6 +69,19 @@ def test_a_pod_that_cannot_start_waits_for_what_the_node_complains_of() -> None:
     assert (f"worker-0: {missing}",) == found.more
 
 
+def test_a_replica_that_ends_again_and_again_is_told_with_its_end_and_the_remedy() -> None:
+    waiting = {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container=t pod=p"}
+    last = {"exitCode": 137, "reason": "OOMKilled", "message": "loading\n"}
+    failing = pod(0, "Running")
+    failing["status"]["containerStatuses"] = [{
+        "name": "t", "restartCount": 3, "state": {"waiting": waiting}, "lastState": {"terminated": last}}]
+    found = explained("TFJob", job(("Running", "runs")), [failing], None)
+
+    assert ("Restarting", "worker-0 ends each time after the start") == (found.state, found.why)
+    assert ("worker-0 was started again 3 times, last after: out of memory", "its last words:", "  loading",
+            remedy("", "OOMKilled"), "worker-0: out of memory; is started again after 40s") == found.more
+
+
 def test_the_first_failure_and_what_followed() -> None:
     ended = [
         {"pod": "mnist-worker-1", "uid": "a", "exitCode": 137, "says": "exit code 137, killed by SIGKILL",

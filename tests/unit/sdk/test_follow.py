@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from trainmaster.api.core import PODS
+from trainmaster.api.core import EVENTS, PODS
 from trainmaster.api.meta import Object, Resource
 from trainmaster.api.schema import definitions
 from trainmaster.kube.client import Client
@@ -138,6 +138,22 @@ async def test_of_several_failures_the_first_comes_first(story: Story) -> None:
 
     assert not outcome.succeeded
     assert [("worker-1", "low on memory"), ("worker-0", "also low")] == [(f.replica, f.why) for f in outcome.failures]
+
+
+async def test_that_a_replica_is_started_again_is_told_by_its_state_alone(story: Story) -> None:
+    await story.pod(0)
+    await story.clock.settle()
+    about = {"kind": "TFJob", "name": "a", "namespace": "default", "uid": story.job["metadata"]["uid"]}
+    for number, (reason, message) in enumerate((
+        ("CrashLoopBackOff", "Error pod a-worker-0 container t waiting message: back-off 10s restarting failed"),
+        ("FailedCreatePod", "Error creating: forbidden"),
+    )):
+        await story.client.create(EVENTS, {
+            "metadata": {"name": f"e{number}", "namespace": "default"}, "involvedObject": about, "type": "Warning",
+            "reason": reason, "message": message})
+    await story.clock.settle()
+
+    assert ["the job: Error creating: forbidden"] == story.seen.notes
 
 
 async def test_a_job_that_is_deleted_ends_the_following(story: Story) -> None:

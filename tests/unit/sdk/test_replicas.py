@@ -17,6 +17,15 @@ def pod(phase: str, *states: Object, deleting: bool = False, **status: Any) -> O
     return {"metadata": about, "status": {"phase": phase, "containerStatuses": containers, **status}}
 
 
+def again(seen: Object, **end: Any) -> Object:
+    """The same, in a life after one that ended so."""
+    states = [{**each, "lastState": {"terminated": end}} for each in seen["status"]["containerStatuses"]]
+    return {**seen, "spec": {"containers": [{"resources": {"limits": {"memory": "2Gi"}}}]},
+            "status": {**seen["status"], "containerStatuses": states}}
+
+
+BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff",
+                        "message": "back-off 1m20s restarting failed container=c0 pod=job-worker-3_default(u)"}}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 UNSCHEDULED = [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient cpu."}]
 
@@ -30,6 +39,11 @@ UNSCHEDULED = [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes
                      id="it waits for room, and says how much"),
         pytest.param(pod("Pending", {"waiting": {"reason": "ErrImagePull", "message": "no"}}), "ErrImagePull", "no",
                      None, id="a waiting container says why"),
+        pytest.param(again(pod("Running", BACK_OFF), exitCode=137, reason="OOMKilled"), "CrashLoopBackOff",
+                     "out of memory: its limit is 2Gi; is started again after 1m20s", None,
+                     id="it ends again and again: how, and when it is next tried"),
+        pytest.param(again(pod("Running", RUNNING), exitCode=1), "Running", "before: exit code 1", None,
+                     id="it runs again"),
         pytest.param(pod("Succeeded", {"terminated": {"exitCode": 0}}), "Completed", "", 0, id="it is done"),
         pytest.param(pod("Failed", {"terminated": {"exitCode": 1}}), "Error", "exit code 1", 1, id="it failed"),
         pytest.param(pod("Failed", {"terminated": {"exitCode": 0}}, {"terminated": {"exitCode": 3}}), "Error",
