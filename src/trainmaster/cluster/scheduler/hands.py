@@ -33,6 +33,7 @@ log = logger("scheduler")
 
 AT_ONCE = 16          # requests in flight; a job of a thousand pods must not open a thousand
 RETRY_SECONDS = 1.0   # after a request that got no answer
+FOLD_SECONDS = 0.5    # for which news that nobody waits for becomes one write: less than people notice
 FIRST_QUEUES: dict[str, tuple[Object, ...]] = {
     "volcano": ({"metadata": {"name": "root"}, "spec": {"weight": 1, "reclaimable": False}},
                 {"metadata": {"name": "default"}, "spec": {"weight": 1, "parent": "root"}}),
@@ -60,7 +61,9 @@ class Hands:
         self._told_groups: dict[str, frozenset[Told]] = {}
         self._evicted: set[str] = set()
         self._ended: set[str] = set()                     # pods that were too old
+        self._unsaid: dict[str, float] = {}               # UID -> since when there is news that nobody waits for
         self._retrying: asyncio.Task[None] | None = None
+        self._folding: asyncio.Task[None] | None = None
         self._recorders = {name: Recorder(client, name, clock)
                            for name in (DEFAULT, *(dialect.scheduler for dialect in served))}
 
@@ -90,7 +93,8 @@ class Hands:
                 self._evicted.add(eviction.uid)
                 yield self._evict(eviction)
         for waiting in decision.waiting:
-            if self._told.get(waiting.uid) != (waiting.reason, waiting.message):
+            if self._told.get(waiting.uid) != (waiting.reason, waiting.message) and self._due(
+                    waiting.uid, urgent=waiting.scheduler == DEFAULT):
                 self._told[waiting.uid] = (waiting.reason, waiting.message)
                 yield self._tell(waiting)
         name = str(uuid.uuid4())
@@ -134,13 +138,25 @@ class Hands:
         self._writing[uid] = False
         return written()
 
+    def _due(self, uid: str, *, urgent: bool) -> bool:
+        """Whether to say now what is new about an object, or with what else will be new in a moment: the members of a
+        gang appear and start one by one."""
+        now = self._clock.monotonic()
+        since = self._unsaid.setdefault(uid, now)
+        if urgent or now - since >= FOLD_SECONDS:
+            del self._unsaid[uid]
+            return True
+        if self._folding is None or self._folding.done():
+            self._folding = asyncio.ensure_future(self._wake(since + FOLD_SECONDS - now))
+        return False
+
     def _again_later(self) -> None:
         """Decide again in a moment. Nobody waits for it: what one object is refused must not slow the others down."""
         if self._retrying is None or self._retrying.done():
-            self._retrying = asyncio.ensure_future(self._wake())
+            self._retrying = asyncio.ensure_future(self._wake(RETRY_SECONDS))
 
-    async def _wake(self) -> None:
-        await self._clock.sleep(RETRY_SECONDS)
+    async def _wake(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
         self._changed()
 
     def _forget(self) -> None:
@@ -150,6 +166,8 @@ class Hands:
             self._told = {uid: said for uid, said in self._told.items() if uid in snapshot.pods}
             self._evicted &= snapshot.pods.keys()
             self._ended &= snapshot.pods.keys()
+        if len(self._unsaid) > 2 * (len(snapshot.pods) + len(snapshot.groups) + len(snapshot.queues)) + 100:
+            self._unsaid.clear()
         if len(self._told_groups) > 2 * len(snapshot.groups) + 100:
             known = {group.uid for group in snapshot.groups.values()}
             self._told_groups = {uid: said for uid, said in self._told_groups.items() if uid in known}
@@ -269,7 +287,8 @@ class Hands:
             yield self._announce(verdict.group.raw, self._recorders[dialect.scheduler], fresh)
         status = writing.status_patch(verdict, dialect, self._clock.now(), decision)
         why = writing.why_patch(verdict)
-        if (status is not None or why is not None) and self._free(uid):
+        if (status is not None or why is not None) and self._due(uid, urgent=writing.urgent(status)) \
+                and self._free(uid):
             yield self._alone_with(uid, self._write_group(verdict, dialect, status, why))
 
     async def _announce(self, raw: Object, recorder: Recorder, events: Iterable[Told]) -> None:
@@ -319,8 +338,9 @@ class Hands:
                                                  decision)
             else:
                 patch = writing.queue_status(queue.raw, has, Counter(verdict.phase.lower() for verdict in there))
-            if patch is not None and self._free(uid_of(queue.raw)):
-                yield self._alone_with(uid_of(queue.raw), self._write(resource, queue.raw, patch, "status"))
+            uid = uid_of(queue.raw)
+            if patch is not None and self._due(uid, urgent=writing.urgent(patch)) and self._free(uid):
+                yield self._alone_with(uid, self._write(resource, queue.raw, patch, "status"))
 
     def _alone(self) -> list[Object]:
         """Pods of a group-wise scheduler that name no group: each owner's get one."""

@@ -14,6 +14,7 @@ from trainmaster.cluster.scheduler.amounts import Amounts, shown
 from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH, T9K, Dialect, entries, fields
 from trainmaster.cluster.scheduler.settings import Condition, Verdict
 
+T9K_STATES = frozenset({"GroupScheduled", "QueueClosed"})
 PRESSURE = 0.9      # of its quota, above which a queue of T9k says so
 
 
@@ -74,6 +75,14 @@ def _with_allocated(news: Object, there: Object, allocated: Amounts) -> Object |
     if now != had:      # a merge patch adds: what is held no longer must be said
         news = {**news, "allocated": {**{name: None for name in had if name not in now}, **now}}
     return {"status": news} if news else None
+
+
+def urgent(status: Object | None) -> bool:
+    """Whether somebody waits for this news: a phase, on which operators make pods, the state of a queue, and what T9k
+    has in their place. Counters and reasons can wait for a moment, as there will be more of them."""
+    news = fields((status or {}).get("status"))
+    return "phase" in news or "state" in news or ("conditions" in news and any(
+        each.get("type") in T9K_STATES for each in entries(news["conditions"])))
 
 
 def why_patch(verdict: Verdict) -> Object | None:

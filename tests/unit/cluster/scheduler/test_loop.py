@@ -1,6 +1,7 @@
 """The shell of the scheduler on the real embedded API server: what is decided is done, and told once."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,13 +12,15 @@ from trainmaster.api.core import DEFINITIONS, EVENTS, NODES, PODS
 from trainmaster.api.groups import WHY
 from trainmaster.api.meta import Object, Resource
 from trainmaster.cluster.scheduler import loop
-from trainmaster.cluster.scheduler.hands import AT_ONCE
+from trainmaster.cluster.scheduler.hands import AT_ONCE, FOLD_SECONDS
 from trainmaster.cluster.scheduler.loop import LATEST
 from trainmaster.kube.client import Client
 from trainmaster.kube.transport import Request
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import Cluster, embedded
 from trainmaster.testing.faults import Delay, Plan, nothing, on
+
+WORDS = ("binding", "events", "podgroups", "queues", "pods/")      # of the paths that are written to
 
 
 @asynccontextmanager
@@ -125,7 +128,7 @@ async def test_a_gang_waits_whole_says_why_and_starts_whole() -> None:
         await client.create(groups.VOLCANO_GROUPS, gang("g", 3))
         for index in range(3):
             await client.create(PODS, gang_pod("g", index))
-        await clock.settle()
+        await clock.advance(FOLD_SECONDS)
 
         assert {"g-0": "", "g-1": "", "g-2": ""} == await nodes_of_pods(client)
         waiting = await client.get(groups.VOLCANO_GROUPS, "g", "default")
@@ -136,12 +139,12 @@ async def test_a_gang_waits_whole_says_why_and_starts_whole() -> None:
         revision = waiting["metadata"]["resourceVersion"]
 
         await client.create(PODS, pod("other", cpu="100"))   # a change that concerns others
-        await clock.settle()
+        await clock.advance(FOLD_SECONDS)
         waiting = await client.get(groups.VOLCANO_GROUPS, "g", "default")
         assert revision == waiting["metadata"]["resourceVersion"], "nothing new is said when nothing changed"
 
         await add_node(client, "b", cpu="1")
-        await clock.settle()
+        await clock.advance(FOLD_SECONDS)
         found = await nodes_of_pods(client)
         assert all(found[f"g-{index}"] for index in range(3))
         started = await client.get(groups.VOLCANO_GROUPS, "g", "default")
@@ -267,6 +270,43 @@ async def test_all_bindings_go_out_before_the_words_about_them() -> None:
             await clock.settle()
 
     assert ["binding"] * 3 * AT_ONCE + ["events"] * 3 * AT_ONCE == asked
+
+
+async def test_a_launch_is_told_in_few_writes_and_its_phases_at_once() -> None:
+    """Sixteen members appear, start and end one by one; each would be a write of the group and one of the queue."""
+    written: Counter[str] = Counter()
+
+    def watching(request: Request, _: int) -> None:
+        if request.method != "GET":
+            written[f"{request.method} {next(word for word in WORDS if word in request.path)}"] += 1
+
+    async with scheduling(watching) as (clock, _, client):
+        await add_node(client, cpu="16")
+        await client.patch(NODES, "a", "", {"status": {"allocatable": {"pods": "99"}}}, subresource="status")
+        await clock.advance(1)
+        written.clear()
+        await client.create(groups.VOLCANO_GROUPS, gang("g", 16))
+        await clock.settle()
+        assert "Inqueue" == (await client.get(groups.VOLCANO_GROUPS, "g", "default"))["status"]["phase"]
+        for index in range(16):
+            await client.create(PODS, gang_pod("g", index))
+            await clock.advance(0.01)
+        assert "Running" == (await client.get(groups.VOLCANO_GROUPS, "g", "default"))["status"]["phase"]
+        for phase, count in (("Running", "running"), ("Succeeded", "succeeded")):
+            for index in range(16):
+                await client.patch(PODS, f"g-{index}", "default", {"status": {"phase": phase}}, subresource="status")
+                await clock.advance(0.1)
+            await clock.advance(FOLD_SECONDS)
+            assert 16 == (await client.get(groups.VOLCANO_GROUPS, "g", "default"))["status"][count]
+        assert {"POST binding": 16, "POST events": 17} == {what: count for what, count in written.items()
+                                                           if what.startswith("POST")}
+        assert 12 >= written["PATCH podgroups"]
+        assert 8 >= written["PATCH queues"]
+        assert 0 == written["PATCH pods/"], "no member was told to wait for the next, who came at once"
+
+        written.clear()
+        await clock.advance(3600)
+        assert {} == written, "nothing is written at rest"
 
 
 async def test_who_comes_while_others_are_being_bound_does_not_wait_for_them() -> None:
