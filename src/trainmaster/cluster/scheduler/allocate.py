@@ -116,7 +116,7 @@ def _try(floor: Floor, gang: Gang, account: Account) -> bool:
     queues.refund(account, total(pod.requests for pod in placed))
     if was_ready:
         return False      # the rest waits, and the gang runs without it
-    if _fits_later(floor, gang, members) or push_out(floor, gang, account, members):
+    if _fits_later(floor, gang, account, members) or push_out(floor, gang, account, members):
         return False
     explain(floor, gang, failed)
     return False
@@ -157,20 +157,24 @@ def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
     return placed, failed
 
 
-def _fits_later(floor: Floor, gang: Gang, members: list[Pod]) -> bool:
-    """Whether it fits once the pods that are ending are gone. Then its places are kept, or others would take them."""
+def _fits_later(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> bool:
+    """Whether it fits once the pods that are ending are gone. Then its places are kept, or others would take them, and
+    count for its queue."""
     trial = floor.trial
     if not any(node.releasing for node in trial.snapshot.nodes.values()):
         return False
     trial.future = True
     mark, placed = trial.mark(), list[Pod]()
     for pod in members:
-        if (there := choose(trial, pod)) is not None:
+        there = choose(trial, pod)
+        if there is not None and not (account.queue.raw is not None and account.refuses(pod.requests)):
             trial.place(pod, there.name)
+            queues.charge(account, pod.requests)
             placed.append(pod)
     trial.future = False
     if not gang.ready(placed):
         trial.back(mark)
+        queues.refund(account, total(pod.requests for pod in placed))
         return False
     gang.held = True
     floor.why[gang] = Reason(Code.BEING_FREED, least=gang.least, fitting=len(gang.found), queue=gang.group.queue)

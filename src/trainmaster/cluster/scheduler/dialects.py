@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from trainmaster.api import groups
 from trainmaster.api.meta import Json, Key, Object, Resource, key_of, labels_of, metadata, name_of, namespace_of, uid_of
-from trainmaster.cluster.scheduler.amounts import amounts
+from trainmaster.cluster.scheduler.amounts import PODS, amounts, requests, shown
 from trainmaster.cluster.scheduler.selecting import label_selector
 from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Queue
 from trainmaster.cluster.scheduler.volumes import about_the_pod
@@ -196,23 +196,28 @@ def _count(found: Json) -> int:
     return found if isinstance(found, int) else 0
 
 
-def group_for(pod: Object, dialect: Dialect, owner: Object | None) -> Object:
-    """The group for a pod that names none: one for all pods of its owner, of one member unless the pod says more."""
-    meta = metadata(pod)
-    annotations = meta.get("annotations") or {}
+def group_for(pod: Object, dialect: Dialect, owner: Object | None, above: Object | None = None) -> Object:
+    """The group for a pod that names none: one for all pods of its owner, of one member unless the owner says more.
+    `owner` is the reference to it, `above` the object, if it could be read."""
+    annotations = {**_annotations(pod), **_annotations(above or {"metadata": {}})}
     said = annotations.get("scheduling.volcano.sh/group-min-member") or annotations.get(
         "scheduling.k8s.io/group-min-member") or "1"
-    spec: Object = {"minMember": max(int(said), 1) if _MEMBERS.fullmatch(said) else 1}
+    spec: Object = {"minMember": max(int(said), 1) if _MEMBERS.fullmatch(str(said)) else 1}
     if dialect.queued:
         spec["queue"] = (annotations.get(QUEUE_NAME)
                          or labels_of(pod).get(groups.T9K_QUEUE) or DEFAULT_QUEUE)
     if pod["spec"].get("priorityClassName") and dialect in (VOLCANO, KUBE_BATCH):
         spec["priorityClassName"] = pod["spec"]["priorityClassName"]
+    kept = {key: value for key, value in annotations.items()
+            if key.startswith("volcano.sh/") and key != groups.TASK_SPEC} if dialect is VOLCANO else {}
+    needs = {name: shown(name, amount * spec["minMember"]) for name, amount in requests(pod).items() if name != PODS}
+    if dialect is VOLCANO and needs:
+        spec["minResources"] = needs
     reference = owner or {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}
     reference = {**reference, "controller": True, "blockOwnerDeletion": False}
     return {"apiVersion": dialect.groups.api_version, "kind": dialect.groups.kind,
             "metadata": {"name": f"podgroup-{reference['uid']}", "namespace": namespace_of(pod),
-                         "ownerReferences": [reference]},
+                         "ownerReferences": [reference], **({"annotations": kept} if kept else {})},
             "spec": spec}
 
 

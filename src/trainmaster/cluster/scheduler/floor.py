@@ -30,6 +30,7 @@ class Floor:
         self.settings = settings
         self.now = now
         self.evictions: list[Eviction] = []
+        self.sent: set[str] = set()      # UIDs of the pods that go for sure; the books of their queues know it
         self.why: dict[Gang, Reason] = {}
         self.cluster = total(node.offers for node in trial.snapshot.nodes.values())
         self.gangs: list[Gang] = []

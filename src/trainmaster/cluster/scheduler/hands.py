@@ -12,8 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 from trainmaster.api.core import PODS
-from trainmaster.api.meta import Object, Resource, controller_of, metadata, name_of, timestamp, uid_of
+from trainmaster.api.meta import Object, Resource, metadata, timestamp, uid_of
 from trainmaster.cluster.scheduler import dialects, tenure, writing
+from trainmaster.cluster.scheduler.adoption import Adoption
 from trainmaster.cluster.scheduler.amounts import add
 from trainmaster.cluster.scheduler.decide import DEFAULT
 from trainmaster.cluster.scheduler.dialects import T9K, VOLCANO, Dialect
@@ -64,6 +65,7 @@ class Hands:
         self._unsaid: dict[str, float] = {}               # UID -> since when there is news that nobody waits for
         self._retrying: asyncio.Task[None] | None = None
         self._folding: asyncio.Task[None] | None = None
+        self._adoption = Adoption(client, served, self._gate, self._again_later)
         self._recorders = {name: Recorder(client, name, clock)
                            for name in (DEFAULT, *(dialect.scheduler for dialect in served))}
 
@@ -100,15 +102,17 @@ class Hands:
         name = str(uuid.uuid4())
         for verdict in decision.verdicts:
             yield from self._say(verdict, name)
+            if self._adoption.emptied(verdict):
+                yield self._adoption.clear(verdict)
             yield None
         yield from self._queues(decision.verdicts, name)
         for late in tenure.overdue(self._mirror.snapshot, self._clock.now()):
             if late.pod.uid not in self._ended:
                 self._ended.add(late.pod.uid)
                 yield self._put_to_rest(late)
-        for pod in self._alone():
+        for pod in self._adoption.alone(self._mirror.snapshot):
             if self._free(uid_of(pod)):
-                yield self._alone_with(uid_of(pod), self._give_group(pod))
+                yield self._alone_with(uid_of(pod), self._adoption.give_group(pod))
 
     async def idle(self) -> None:
         """Return when nothing is being done; Events may still be on their way."""
@@ -170,6 +174,7 @@ class Hands:
             self._unsaid.clear()
         if len(self._told_groups) > 2 * len(snapshot.groups) + 100:
             known = {group.uid for group in snapshot.groups.values()}
+            self._adoption.forget(known)
             self._told_groups = {uid: said for uid, said in self._told_groups.items() if uid in known}
 
     async def _bind_with_volumes(self, binding: Binding) -> None:
@@ -341,29 +346,6 @@ class Hands:
             uid = uid_of(queue.raw)
             if patch is not None and self._due(uid, urgent=writing.urgent(patch)) and self._free(uid):
                 yield self._alone_with(uid, self._write(resource, queue.raw, patch, "status"))
-
-    def _alone(self) -> list[Object]:
-        """Pods of a group-wise scheduler that name no group: each owner's get one."""
-        return [pod.raw for dialect in self._served
-                for pod in list(self._mirror.snapshot.waiting.get(dialect.scheduler, {}).values()) if pod.group is None]
-
-    async def _give_group(self, pod: Object) -> None:
-        """Make the group, then name it on the pod; both can be repeated."""
-        dialect = dialects.serving(pod["spec"]["schedulerName"])
-        assert dialect is not None
-        group = dialects.group_for(pod, dialect, controller_of(pod))
-        try:
-            async with self._gate:
-                with suppress(AlreadyExists):
-                    await self._client.create(dialect.groups, group)
-                meta = metadata(pod)
-                body = {"metadata": {"uid": meta["uid"], **dialects.tied(dialect, name_of(group))}}
-                await self._client.patch(PODS, meta["name"], meta["namespace"], body)
-        except (NotFound, Conflict):
-            return
-        except KubeError as problem:
-            log.warning("could not make a group", pod=name_of(pod), problem=problem)
-            self._again_later()
 
     async def first_queues(self) -> None:
         for dialect in self._served:

@@ -77,15 +77,20 @@ class Account:
 
     @property
     def share(self) -> float:
-        there = [(name, amount) for name, amount in self.deserved.items() if amount and name != PODS]
-        nothing = LAST if self.sharing is Sharing.PROMISE else 0.0
-        return max((self.allocated.get(name, 0) / amount for name, amount in there), default=nothing)
+        return share_of(self, self.allocated)
 
     @property
     def order(self) -> tuple[tuple[int, float, str, str], ...]:
         """From the top of the tree down: a whole branch comes before another."""
         return tuple((-account.queue.priority, account.share, account.queue.created, account.queue.name)
                      for account in self.path)
+
+
+def share_of(account: Account, held: Amounts) -> float:
+    """The dominant share of a queue that has so much."""
+    there = [(name, amount) for name, amount in account.deserved.items() if amount and name != PODS]
+    nothing = LAST if account.sharing is Sharing.PROMISE else 0.0
+    return max((held.get(name, 0) / amount for name, amount in there), default=nothing)
 
 
 def settle(accounts: Iterable[Account], cluster: Amounts, *, quotas: bool = False) -> None:

@@ -7,7 +7,7 @@ then let the other start.
 from collections.abc import Callable
 
 from trainmaster.cluster.scheduler import preemption, queues
-from trainmaster.cluster.scheduler.amounts import PODS, minus, plus, total
+from trainmaster.cluster.scheduler.amounts import PODS, Amounts, minus, plus, total
 from trainmaster.cluster.scheduler.floor import Floor
 from trainmaster.cluster.scheduler.gangs import ALLOCATED, Gang
 from trainmaster.cluster.scheduler.queues import Account
@@ -26,7 +26,8 @@ def push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> 
         outranked = _outranked if account.sharing is queues.Sharing.QUOTA else _lesser
         ways.append(("preempt", lambda pod: outranked(floor, gang, pod)))
     if floor.settings.reclaim and not account.overused and account.sharing is not queues.Sharing.QUOTA:
-        ways.append(("reclaim", lambda pod: _borrowed(floor, gang, account, pod)))
+        wanted = total(pod.requests for pod in needed)
+        ways.append(("reclaim", lambda pod: _borrowed(floor, gang, account, wanted, pod)))
     for why, allowed in ways:
         mark = floor.trial.mark()
         victims = preemption.for_gang(floor.trial, needed, allowed)
@@ -37,7 +38,11 @@ def push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> 
             for pod in victims:
                 if pod.group is not None:
                     floor.by_key[pod.group].leaving = True
+                if (loser := floor.account_of(pod)) is not None:
+                    queues.refund(loser, pod.requests)
+                floor.sent.add(pod.uid)
             gang.held = True
+            queues.charge(account, total(pod.requests for pod in needed))      # the next of its queue gets what is left
             floor.why[gang] = Reason(Code.BEING_FREED, least=gang.least, queue=gang.group.queue)
             return True
     return False
@@ -52,7 +57,8 @@ def _allowed_after(floor: Floor, account: Account, needed: list[Pod], victims: l
     for each in account.line:
         given = total(pod.requests for pod in victims if _below(floor, pod, each))
         held = plus(minus(each.allocated, given), wanted)
-        limit = each.deserved if claimed and each is account else each.most
+        owed = claimed and each is account and account.sharing is not queues.Sharing.HIERARCHY
+        limit = each.deserved if owed else each.most
         if any(held.get(name, 0) > limit.get(name, 0) for name, amount in wanted.items() if amount and name != PODS):
             return False
     return True
@@ -74,8 +80,9 @@ def _lesser(floor: Floor, gang: Gang, pod: Pod) -> bool:
             and floor.trial.snapshot.priority_of(group) < gang.priority)
 
 
-def _borrowed(floor: Floor, gang: Gang, account: Account, pod: Pod) -> bool:
-    """A pod of a queue that has more than it deserves and gives back."""
+def _borrowed(floor: Floor, gang: Gang, account: Account, wanted: Amounts, pod: Pod) -> bool:
+    """A pod of a queue that has more than it deserves and gives back. In a tree every queue above it that is not above
+    the other as well must have too much: what moves within such a branch is that branch's own affair."""
     group = floor.trial.snapshot.groups.get(pod.group) if pod.group is not None else None
     if group is None or group.key.dialect != gang.group.key.dialect or pod.priority >= preemption.CRITICAL \
             or floor.by_key[group.key].placed:
@@ -83,10 +90,31 @@ def _borrowed(floor: Floor, gang: Gang, account: Account, pod: Pod) -> bool:
     other = floor.account_of(pod)
     if other is None or other is account or not other.queue.reclaimable:
         return False
-    left = minus(other.allocated, total(going.requests for going in floor.trial.going if _below(floor, going, other)))
-    kept = other.queue.guarantee or {}
-    return any(left.get(name, 0) > other.deserved.get(name, 0) for name in pod.requests if name != PODS) and all(
+    if account.sharing is queues.Sharing.HIERARCHY:
+        return _heavier(floor, account, wanted, other, pod)
+    shared = set(account.line)
+    return all(_has_too_much(floor, each, pod) for each in other.line if each not in shared)
+
+
+def _left(floor: Floor, account: Account) -> dict[str, int]:
+    """What a queue has beside what would be taken from it now."""
+    return minus(account.allocated, total(going.requests for going in floor.trial.going
+                                          if going.uid not in floor.sent and _below(floor, going, account)))
+
+
+def _has_too_much(floor: Floor, account: Account, pod: Pod) -> bool:
+    left, kept = _left(floor, account), account.queue.guarantee or {}
+    return any(left.get(name, 0) > account.deserved.get(name, 0) for name in pod.requests if name != PODS) and all(
         left.get(name, 0) - amount >= kept[name] for name, amount in pod.requests.items() if name in kept)
+
+
+def _heavier(floor: Floor, account: Account, wanted: Amounts, other: Account, pod: Pod) -> bool:
+    """Whether the other's branch would still not be behind ours if the pod went and our gang came, where the two
+    branches part. Then giving it back could never be asked for in turn."""
+    ours, theirs = next((pair for pair in zip(account.path, other.path, strict=False) if pair[0] is not pair[1]),
+                        (account, other))
+    after = queues.share_of(ours, plus(_left(floor, ours), wanted))
+    return after <= queues.share_of(theirs, minus(_left(floor, theirs), pod.requests))
 
 
 def _outranked(floor: Floor, gang: Gang, pod: Pod) -> bool:

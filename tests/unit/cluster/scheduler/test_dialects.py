@@ -30,6 +30,19 @@ def test_a_group_for_pods_that_name_none(owner: dict[str, str] | None, annotatio
     assert (owner or {"uid": "uid-x"})["uid"] == reference["uid"], "it goes when its owner goes"
 
 
+def test_the_owner_says_how_many_and_what_else_counts_for_its_group() -> None:
+    above = {"metadata": {"annotations": {"scheduling.volcano.sh/group-min-member": "3",
+                                          "volcano.sh/sla-waiting-time": "1h", "example.com/note": "x"}}}
+    pod = single("x", asks={"gpu": 2, "cpu": "500m"}, annotations={"volcano.sh/preemptable": "false",
+                                                                   "volcano.sh/task-spec": "worker"})
+
+    made = group_for(pod, VOLCANO, SET, above)
+
+    assert {"minMember": 3, "queue": "default",
+            "minResources": {"cpu": "1500m", "nvidia.com/gpu": "6"}} == made["spec"]
+    assert {"volcano.sh/sla-waiting-time": "1h", "volcano.sh/preemptable": "false"} == made["metadata"]["annotations"]
+
+
 @pytest.mark.parametrize(
     ("scheduler", "expected"),
     [

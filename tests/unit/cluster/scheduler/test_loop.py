@@ -167,6 +167,33 @@ async def test_a_pod_of_volcano_without_a_group_is_given_one() -> None:
         assert f"podgroup-{made['metadata']['uid']}" == group["metadata"]["name"]
 
 
+@pytest.mark.parametrize(("replicas", "stays"), [
+    pytest.param(0, False, id="a set that wants no pods needs no group"),
+    pytest.param(1, True, id="between two pods of a set the group stays"),
+])
+async def test_the_group_of_a_set_without_pods(replicas: int, stays: bool) -> None:
+    sets = Resource("apps", "v1", "replicasets", "ReplicaSet")
+    async with scheduling() as (clock, _, client):
+        await add_node(client)
+        template = {"metadata": {"labels": {"app": "x"}}, "spec": pod("x")["spec"]}
+        owner = await client.create(sets, {
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, "template": template}})
+        member = pod("x")
+        member["spec"]["schedulerName"] = "volcano"
+        member["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
+                                                  "uid": owner["metadata"]["uid"], "controller": True}]
+        await client.create(PODS, member)
+        await clock.settle()
+        assert 1 == len((await client.list(groups.VOLCANO_GROUPS, "default")).items)
+
+        await client.patch(sets, "web", "default", {"spec": {"replicas": replicas}})
+        await client.delete(PODS, "x", "default", grace=0)
+        await clock.settle()
+
+        assert stays == bool((await client.list(groups.VOLCANO_GROUPS, "default")).items)
+
+
 async def test_a_gang_that_lost_a_member_has_first_call_on_its_room_for_a_while() -> None:
     async with scheduling() as (clock, _, client):
         await add_node(client, cpu="2")

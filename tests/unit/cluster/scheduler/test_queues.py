@@ -121,6 +121,12 @@ def test_promises_and_the_tree(queues: list[Object], asked: list[tuple[str, str,
         pytest.param([line("a", deserved={"gpu": 2}), line("b", deserved={"gpu": 6}, state="Closed")],
                      ("x", "a", 8), ("y", "b", 1), {}, id="nor for a queue that is closed"),
         pytest.param(TREE, ("x", "other", 8), ("y", "a", 1), {"x": 1}, id="across branches"),
+        pytest.param([line("up", deserved={"gpu": 8}), line("a", parent="up", deserved={"gpu": 2}),
+                      line("b", deserved={"gpu": 4})], ("x", "a", 8), ("y", "b", 1), {},
+                     id="not from a branch that has no more than it deserves"),
+        pytest.param([line("up", deserved={"gpu": 8}), line("a", parent="up", deserved={"gpu": 2}),
+                      line("b", parent="up", deserved={"gpu": 4})], ("x", "a", 8), ("y", "b", 1), {"x": 1},
+                     id="within that branch it is"),
     ],
 )
 def test_giving_back(queues: list[Object], running: tuple[str, str, int], asked: tuple[str, str, int],
@@ -236,6 +242,38 @@ def test_dominant_shares_down_a_hierarchy(room: int, queues: list[Object], asks:
     found = bound(decided(snapshot([machine(cpu=room, memory=f"{room}G", pods=200)], pods, groups, queues)))
 
     assert expected == {name: sum(1 for pod in found if pod.startswith(f"{name}-w-")) for name in asks}
+
+
+@pytest.mark.parametrize(("queues", "running", "asked", "expected"), [
+    pytest.param([place("a", "root/a", "1/1"), place("b", "root/b", "1/1")], {"a": 8}, {"b": 8}, {"a": 4},
+                 id="until both have the same"),
+    pytest.param([place("a", "root/a", "1/3"), place("b", "root/b", "1/1")], {"a": 8}, {"b": 8}, {"a": 2},
+                 id="until each has what it weighs"),
+    pytest.param([place("a", "root/x/a", "1/1/1"), place("b", "root/x/b", "1/1/1"), place("c", "root/c", "1/1")],
+                 {"a": 4, "c": 4}, {"b": 8}, {"a": 2}, id="from its own branch, if the branches have the same"),
+    pytest.param([place("a", "root/x/a", "1/1/1"), place("b", "root/x/b", "1/1/1"), place("c", "root/c", "1/1")],
+                 {"a": 2, "b": 2, "c": 4}, {"a": 4, "b": 4, "c": 4}, {}, id="nothing, when all have their part"),
+])
+def test_giving_back_down_a_hierarchy(queues: list[Object], running: dict[str, int], asked: dict[str, int],
+                                      expected: dict[str, int]) -> None:
+    there, old = jobs(*((f"{name}{i}", name, 1) for name, count in running.items() for i in range(count)), on="node")
+    pods, new = jobs(*((f"{name}new{i}", name, 1) for name, count in asked.items() for i in range(count)))
+    made = snapshot([machine(gpu=8)], [*there, *pods], [*old, *new], queues)
+
+    gone = [name[0] for name in evicted(decided(made, Settings(reclaim=True)))]
+
+    assert expected == {name: gone.count(name) for name in sorted(set(gone))}
+
+
+def test_two_gangs_of_a_queue_take_back_together_no_more_than_it_deserves() -> None:
+    there, old = jobs(*((f"x{i}", "a", 1) for i in range(8)), on="node")
+    pods, new = jobs(("y", "b", 2), ("z", "b", 2))
+    for group in new:
+        group["spec"]["minMember"] = 2
+    queues = [line("a", deserved={"gpu": 6}), line("b", deserved={"gpu": 2})]
+
+    assert 2 == len(evicted(decided(snapshot([machine(gpu=8)], [*there, *pods], [*old, *new], queues),
+                                    Settings(reclaim=True))))
 
 
 def test_a_queue_of_t9k_may_use_only_its_nodes() -> None:
