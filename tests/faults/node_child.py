@@ -82,7 +82,7 @@ async def agent(order: dict[str, Any]) -> None:
     transport = HttpTransport(order["server"], token=order["token"], ca=order["ca"].encode())
     client = Client(Counted(transport, steps))
     settings = NodeSettings("here", base / "run", base / "logs", base / "volumes", "8", "16Gi", {}, (base,))
-    await run(settings, client=client, images=Programs(), clock=RealClock(), ready=steps.watch)
+    await run([(settings, client)], images=Programs(), clock=RealClock(), ready=steps.watch)
 
 
 def main() -> None:

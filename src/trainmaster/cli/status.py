@@ -9,6 +9,7 @@ from trainmaster.cli.cluster import output
 from trainmaster.cli.output import NO_CLUSTER, called, printed, say
 from trainmaster.local import parts
 from trainmaster.local.home import Home
+from trainmaster.local.nodes import nodes
 
 if TYPE_CHECKING:
     from trainmaster.sdk.jobs import Job
@@ -20,6 +21,7 @@ def command(form: str) -> None:
     """Say what is up, what runs and what waits. Exit code 3 if the cluster, or a part of it, is down."""
     home = Home.from_environment()
     control_plane, node = parts.control_plane(home).facts(), parts.node(home).facts()
+    names = [each.name for each in nodes(home)] if node else []
     if not control_plane or "server" not in control_plane:
         if form in ("json", "yaml"):
             printed({"controlPlane": None, "node": None, "home": str(home.path), "jobs": []}, form)
@@ -35,18 +37,21 @@ def command(form: str) -> None:
         sys.exit(NO_CLUSTER)
     if form in ("json", "yaml"):
         up = {name: control_plane[name] for name in ("server", "pid")}
-        printed({"controlPlane": up, "node": {"pid": node["pid"]} if node else None, "home": str(home.path),
-                 "jobs": [job.summary() for job in found]}, form)
+        agent = {"pid": node["pid"], "names": names} if node else None
+        printed({"controlPlane": up, "node": agent, "home": str(home.path), "jobs": [job.summary() for job in found]},
+                form)
     elif form == "name":
         for job in found:
             click.echo(called(job.resource, job.name))
     else:
         click.echo(f"control plane  up, {control_plane['server']}, pid {control_plane['pid']}")
-        click.echo(f"node           {'up, pid ' + str(node['pid']) if node else 'down; `trainmaster up` starts it'}")
+        called_so = f"{len(names)} nodes" if len(names) > 1 else "node"
+        told = f"up, {', '.join(names)}, pid {node['pid']}" if node else "down; `trainmaster up` starts it"
+        click.echo(f"{called_so:<13}  {told}")
         click.echo(f"home           {home.path}")
         for job in found:
-            told = f": {job.why}" if job.why else ""
-            click.echo(f"{job.kind.lower()}/{job.namespace}/{job.name}  {job.state}{told}")
+            why = f": {job.why}" if job.why else ""
+            click.echo(f"{job.kind.lower()}/{job.namespace}/{job.name}  {job.state}{why}")
         if not found:
             click.echo("no jobs")
     sys.exit(0 if node else NO_CLUSTER)

@@ -7,6 +7,7 @@ import click
 from trainmaster.cli.output import BAD_INPUT, NO_CLUSTER, Told, say
 from trainmaster.local.asked import GANG_SCHEDULERS, VOLCANO, Asked
 from trainmaster.local.home import Home
+from trainmaster.local.nodes import MOST
 from trainmaster.local.parts import StartError
 from trainmaster.local.up import Up, up
 
@@ -15,10 +16,12 @@ from trainmaster.local.up import Up, up
 @click.option("--foreground", is_flag=True, help="Stay, and stop the cluster with Ctrl-C or SIGTERM.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="that of the last time, else any",
               help="Port of the API server on 127.0.0.1.")
-@click.option("--cpus", help="CPUs that the node offers. Default: four times the cores.")
-@click.option("--memory", help="Memory that the node offers, such as 16Gi. Default: that of the machine.")
+@click.option("--nodes", type=click.IntRange(1, MOST), metavar="N", show_default="1",
+              help="Split the machine into N nodes, which share what it offers.")
+@click.option("--cpus", help="CPUs that the machine offers. Default: four times the cores.")
+@click.option("--memory", help="Memory that the machine offers, such as 16Gi. Default: all that it has.")
 @click.option("--resource", "resources", multiple=True, metavar="NAME=AMOUNT",
-              help="Another resource that the node offers, such as nvidia.com/gpu=4.")
+              help="Another resource that the machine offers, such as nvidia.com/gpu=4.")
 @click.option("--only", type=click.Choice(["apiserver"]),
               help="Start the API server with its own controllers, but no scheduler, node or operator.")
 @click.option("--gang-scheduler-name", "gang", type=click.Choice(list(GANG_SCHEDULERS)), default=VOLCANO,
@@ -29,21 +32,26 @@ from trainmaster.local.up import Up, up
               help="Add N nodes whose pods are only simulated.")
 @click.option("--fake-node", metavar="NAME=AMOUNT,…", default="cpu=64,memory=512Gi,nvidia.com/gpu=8", show_default=True,
               help="What each of them offers.")
-def command(foreground: bool, port: int, cpus: str | None, memory: str | None, resources: tuple[str, ...],
-            only: str | None, gang: str, preempt: bool, reclaim: bool, fake_nodes: int, fake_node: str) -> None:
+def command(foreground: bool, port: int, nodes: int | None, cpus: str | None, memory: str | None,
+            resources: tuple[str, ...], only: str | None, gang: str, preempt: bool, reclaim: bool, fake_nodes: int,
+            fake_node: str) -> None:
     """Start the embedded cluster in the background and wait until it is ready; with --foreground, stay with it."""
     home = Home.from_environment()
     began = time.monotonic()
     simulated = offered(None, None, tuple(fake_node.split(",")), "--fake-node") if fake_nodes else {}
     asked = Asked(port, only is not None, gang, fake_nodes, simulated, preempt, reclaim)
     offers = offered(cpus, memory, resources)
-    cluster = start(home, asked, offers)
+    if nodes and only:
+        raise Told("--nodes with --only apiserver: there are no nodes then. Leave one of them out.", BAD_INPUT)
+    cluster = start(home, asked, offers, nodes)
     if cluster.already:
         say(f"The cluster is up already at {cluster.server}.")
-        if offers or asked != Asked(port=asked.port):
+        if offers or asked != Asked(port=asked.port) or nodes not in (None, len(cluster.nodes)):
             say("note: a cluster that is up stays as it is. For what you ask of it, `trainmaster down` first.")
     else:
         say(f"The cluster is up at {cluster.server} after {time.monotonic() - began:.1f} s.")
+    if len(cluster.nodes) > 1:
+        say(f"  {len(cluster.nodes)} nodes: {', '.join(cluster.nodes)}")
     say(f"  export KUBECONFIG={home.kubeconfig}")
     if foreground:
         _stay(home)
@@ -61,9 +69,11 @@ def _stay(home: Home) -> None:
     say("The cluster is down.")
 
 
-def start(home: Home, asked: Asked = Asked(), offers: dict[str, str] | None = None) -> Up:      # noqa: B008  frozen
+def start(
+    home: Home, asked: Asked = Asked(), offers: dict[str, str] | None = None, nodes: int | None = None,  # noqa: B008
+) -> Up:
     try:
-        return up(home, asked, offered=offers)
+        return up(home, asked, offered=offers, nodes=nodes)
     except StartError as problem:
         raise Told(f"The cluster could not be started: {problem}", NO_CLUSTER) from problem
     except OSError as problem:
@@ -73,7 +83,7 @@ def start(home: Home, asked: Asked = Asked(), offers: dict[str, str] | None = No
 
 def offered(cpus: str | None, memory: str | None, resources: tuple[str, ...],
             option: str = "--resource") -> dict[str, str]:
-    """What the node shall offer, as asked for. Raises Told for what is no quantity."""
+    """What the machine shall offer, as asked for. Raises Told for what is no quantity."""
     from trainmaster.api import quantity
 
     asked = [("cpu", cpus), ("memory", memory)]

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -35,12 +35,14 @@ from trainmaster.frameworks.framework import Site
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
-from trainmaster.kube.http import HttpTransport
 from trainmaster.local import keys, memory, parts, reports
 from trainmaster.local.asked import GANG_SCHEDULERS, Asked
 from trainmaster.local.home import Home
+from trainmaster.local.nodes import LocalNode, nodes
 from trainmaster.local.parts import Standing, arguments_without_ready_fd, until_lost
 from trainmaster.local.reports import Reports
+from trainmaster.local.retiring import retire
+from trainmaster.local.ways import Ways
 from trainmaster.operator import access, door
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import Clock, RealClock
@@ -91,26 +93,31 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    known = keys.ensure(home.keys, clock.now())
+    here = nodes(home)
+    known = keys.ensure(home.keys, clock.now(), ("admin", *(node.user for node in here)))
     async with AsyncExitStack() as stack:
         store = Store.open(home.database)
         stack.push_async_callback(store.close)
-        kubelet = HttpTransport("http://kubelet", unix_socket=home.kubelet_socket)
-        stack.push_async_callback(kubelet.close)
-        server = ApiServer(store, clock=clock, node=lambda _name: kubelet, reach=lambda _name: kubelet.plain(),
+        ways = Ways(home.run, here)
+        stack.push_async_callback(ways.close)
+        server = ApiServer(store, clock=clock, node=ways.to, reach=ways.connected,
                            judges=AT_THE_DOOR, account_key=known.account_key,
                            doors={reports.DOOR: lambda *asked: taken.answer(*asked)})
         taken = Reports(client_of(server, Identity("trainmaster-progress", (MASTERS,))), clock)
         await server.start()
-        await install(client_of(server, Identity("system:apiserver", (MASTERS,))))
+        installing = client_of(server, Identity("system:apiserver", (MASTERS,)))
+        await install(installing)
+        if not asked.only_apiserver:
+            await retire(installing, {node.name for node in here})
         listening = await serve(
-            server, authenticator(known), known.server_context(), HOST, asked.port or last_port(home.kubeconfig)
+            server, authenticator(known, here), known.server_context(), HOST, asked.port or last_port(home.kubeconfig)
         )
         stack.push_async_callback(listening.stop)
         stack.push_async_callback(server.close)   # first: it ends the watches that listening.stop would wait for
         url = f"https://{HOST}:{listening.port}"
         write_kubeconfig(home.kubeconfig, url, known.authority, known.tokens["admin"])
-        write_kubeconfig(home.keys / "node.kubeconfig", url, known.authority, known.tokens["node"])
+        for node in here:
+            write_kubeconfig(home.keys / node.kubeconfig, url, known.authority, known.tokens[node.user])
         async with asyncio.TaskGroup() as group:
             parts_at_work = [
                 group.create_task(kept_running(name, work, clock))
@@ -129,12 +136,9 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
                 work.cancel()
 
 
-def authenticator(known: keys.Keys) -> Authenticator:
-    node = node_name_of(socket.gethostname())
-    return Authenticator({
-        known.tokens["admin"]: ADMIN,
-        known.tokens["node"]: Identity(f"system:node:{node}", ("system:nodes",)),
-    })
+def authenticator(known: keys.Keys, here: Sequence[LocalNode]) -> Authenticator:
+    return Authenticator({known.tokens["admin"]: ADMIN, **{
+        known.tokens[node.user]: Identity(f"system:node:{node.name}", ("system:nodes",)) for node in here}})
 
 
 def workers(
@@ -215,12 +219,6 @@ def last_port(path: Path) -> int:
     except (OSError, ValueError, kubeconfig.KubeconfigError):
         return 0
     return port
-
-
-def node_name_of(hostname: str) -> str:
-    """A node is named after its machine, in the letters that Kubernetes allows."""
-    letters = "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "-" for c in hostname.lower())
-    return letters.strip("-.")[:63].strip("-.") or "local"
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from trainmaster.cluster.kubelet import cgroups, holder
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.local import parts
 from trainmaster.local.home import Home
+from trainmaster.local.nodes import nodes
 from trainmaster.local.up import alone
 
 DRAIN_SECONDS = 60.0   # the default grace of a pod is 30; twice that for a busy machine
@@ -26,7 +27,7 @@ def down(home: Home, *, keep_pods: bool = False, say: Callable[[str], None]) -> 
         running = bool(node.facts()) or bool(control_plane.facts()) or holder.alive(home.run)
         if node.facts() and not keep_pods:
             say("stopping pods")
-            drain(home.kubelet_socket)
+            drain(home.run / nodes(home)[0].socket_name)      # it ends those of the other nodes, too
         if node.facts():
             say("stopping the node")
             node.stop(STOP_SECONDS)

@@ -74,7 +74,3 @@ class Home:
     @property
     def run(self) -> Path:
         return self.path / "run"
-
-    @property
-    def kubelet_socket(self) -> Path:
-        return self.run / "kubelet.sock"

@@ -19,7 +19,6 @@ VALID = timedelta(days=3650)
 SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
                 "kubernetes.default.svc.cluster.local")
 SERVER_ADDRESSES = ("127.0.0.1", "10.96.0.1", "10.88.0.1")
-USERS = ("admin", "node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +53,14 @@ class Keys:
         return made.certificate, made.key
 
 
-def ensure(folder: Path, now: datetime) -> Keys:
+def ensure(folder: Path, now: datetime, users: Sequence[str] = ("admin", "node")) -> Keys:
     """Make what is missing. Written last and at once, the tokens say that all of it is there."""
     complete = folder / "tokens.json"
     if not complete.exists():
         _make_certificates(folder, now)
-        _write(complete, json.dumps({user: secrets.token_urlsafe(32) for user in USERS}).encode())
+    known = json.loads(complete.read_text()) if complete.exists() else {}
+    if missing := [user for user in users if user not in known]:
+        _write(complete, json.dumps({**known, **{user: secrets.token_urlsafe(32) for user in missing}}).encode())
     if not (folder / "accounts.key").exists():      # a home of an earlier release has none
         _write(folder / "accounts.key", certificates.new_key())
     return Keys(folder, json.loads(complete.read_text()))

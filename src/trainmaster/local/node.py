@@ -1,12 +1,14 @@
-"""The node agent as one process; started by `trainmaster up`. Pods go on if it ends, and the next one adopts them."""
+"""The node agent as one process; started by `trainmaster up`. Pods go on if it ends, and the next one adopts them.
+
+However many nodes the machine is split into, they are this one process: a second one would cost as much as ten pods.
+"""
 
 import asyncio
 import json
 import os
 import signal
-import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -14,15 +16,18 @@ from trainmaster.api import quantity
 from trainmaster.cluster.kubelet import gpus, holder
 from trainmaster.cluster.kubelet import main as kubelet
 from trainmaster.cluster.kubelet.catalog import Catalog, shipped
+from trainmaster.cluster.kubelet.gpus import Gpu
 from trainmaster.cluster.kubelet.output import MOST_BYTES, MOST_FILES
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.local import parts, reports
-from trainmaster.local.control_plane import loop_runner, node_name_of
+from trainmaster.local.control_plane import loop_runner
 from trainmaster.local.home import Home
+from trainmaster.local.nodes import LocalNode, nodes
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
 from trainmaster.local.readings import Readings
 from trainmaster.local.recipes import WithRecipes
+from trainmaster.local.shares import deal, split
 from trainmaster.runtime import log
 from trainmaster.runtime.clock import RealClock
 from trainmaster.runtime.supervision import kept_running
@@ -47,23 +52,15 @@ def main() -> int:
 
 
 async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
-    """Be the node until SIGTERM."""
+    """Be the nodes of this machine until SIGTERM."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    there = gpus.found()
-    offers = {**what_this_machine_offers(), **({gpus.RESOURCE: str(len(there))} if there else {}), **offered}
-    log_bytes, log_files = log_limits(os.environ)
-    access = kubeconfig.load(home.keys / "node.kubeconfig")
-    api = urlsplit(access.server)
-    settings = kubelet.NodeSettings(
-        name=node_name_of(socket.gethostname()), run=home.run, logs=home.pod_logs, volumes=home.volumes,
-        cpus=offers.pop("cpu"), memory=offers.pop("memory"), resources=offers, hidden=(home.path,),
-        log_bytes=log_bytes, log_files=log_files, gpus=there, announced=reports.announced,
-        api=(str(api.hostname), api.port or 443),
-    )
-    client = Client(kubeconfig.transport(access), user_agent="kubelet")
+    here = nodes(home)
+    doors = {node.name: kubeconfig.transport(kubeconfig.load(home.keys / node.kubeconfig)) for node in here}
+    members = [(settings, Client(doors[settings.name], user_agent="kubelet"))
+               for settings in settings_of(home, here, offered, gpus.found())]
     held: list[int] = []
 
     def ready() -> None:
@@ -72,14 +69,14 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
         standing.ready()
 
     agent = asyncio.create_task(
-        kubelet.run(settings, client=client, clock=RealClock(),
+        kubelet.run(members, clock=RealClock(),
                     images=WithRecipes(home, Catalog(home.envs, shipped(), home.images)),
                     ready=ready)
     )
     told = asyncio.create_task(stop.wait())
     lost = asyncio.create_task(parts.until_lost(standing, RealClock()))
     reading = asyncio.create_task(kept_running(
-        "readings", Readings(settings, client, kubeconfig.transport(access), RealClock()).run, RealClock()))
+        "readings", Readings(*members[0], doors, RealClock()).run, RealClock()))
     try:
         await asyncio.wait([agent, told, lost], return_when=asyncio.FIRST_COMPLETED)
         if agent.done() and (problem := agent.exception()) is not None:
@@ -91,10 +88,29 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
         for task in (agent, told, lost, reading):
             task.cancel()
         await asyncio.gather(agent, told, lost, reading, return_exceptions=True)
-        await client.close()
+        for _, client in members:
+            await client.close()
         if standing.lost and held:      # nobody could find the pods any more, so they end with it
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(held[0], signal.SIGKILL)
+
+
+def settings_of(
+    home: Home, here: Sequence[LocalNode], offered: Mapping[str, str], there: Sequence[Gpu]
+) -> list[kubelet.NodeSettings]:
+    """What each node is told: all have the machine's folders in common, and a share of what it offers."""
+    offers = {**what_this_machine_offers(), **({gpus.RESOURCE: str(len(there))} if there else {}), **offered}
+    log_bytes, log_files = log_limits(os.environ)
+    api = urlsplit(kubeconfig.load(home.keys / here[0].kubeconfig).server)
+    return [
+        kubelet.NodeSettings(
+            name=node.name, run=home.run, logs=home.pod_logs, volumes=home.volumes, cpus=share.pop("cpu", "0"),
+            memory=share.pop("memory", "0"), resources=share, hidden=(home.path,), log_bytes=log_bytes,
+            log_files=log_files, gpus=own, announced=reports.announced, api=(str(api.hostname), api.port or 443),
+            share=len(here), socket_name=node.socket_name,
+        )
+        for node, share, own in zip(here, split(offers, len(here)), deal(there, len(here)), strict=True)
+    ]
 
 
 def log_limits(environment: Mapping[str, str]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -55,11 +55,15 @@ class _Pod:
 
 
 class Readings:
-    """Reads for all training pods of this node until cancelled."""
+    """Reads for all training pods of this machine until cancelled; `doors` are the ways of its nodes to tell.
 
-    def __init__(self, settings: NodeSettings, client: Client, transport: Transport, clock: Clock) -> None:
-        self._settings, self._transport, self._clock = settings, transport, clock
-        self.informer = Informer(client, PODS, clock=clock, fields=f"spec.nodeName={settings.name}", labels=JOB_NAME)
+    One reader for all nodes: of a job that runs on several, one pod is listened to.
+    """
+
+    def __init__(self, settings: NodeSettings, client: Client, doors: Mapping[str, Transport], clock: Clock) -> None:
+        self._settings, self._doors, self._clock = settings, doors, clock
+        only = f"spec.nodeName={settings.name}" if len(doors) == 1 else ""
+        self.informer = Informer(client, PODS, clock=clock, fields=only, labels=JOB_NAME)
         self._pods: dict[str, _Pod] = {}
 
     async def run(self) -> None:
@@ -72,7 +76,7 @@ class Readings:
 
     async def look(self) -> None:
         """Once at every pod."""
-        there = {uid_of(pod): pod for pod in self.informer.copy.all()}
+        there = {uid_of(pod): pod for pod in self.informer.copy.all() if pod["spec"].get("nodeName") in self._doors}
         self._pods = {uid: known for uid, known in self._pods.items() if uid in there}
         found: dict[tuple[str, str], dict[str, tuple[Object, Report, str]]] = {}
         for uid, pod in there.items():
@@ -158,7 +162,7 @@ class Readings:
         headers = {"content-type": "application/json", "accept": "application/json", reports.SOURCE: source}
         path = reports.path(namespace_of(pod), name_of(pod))
         try:
-            answer = await self._transport.send(Request("POST", path, (), headers, body))
+            answer = await self._doors[pod["spec"]["nodeName"]].send(Request("POST", path, (), headers, body))
             if answer.status >= 300:
                 log.debug("progress was not taken", pod=name_of(pod), status=answer.status)
         except KubeError as problem:

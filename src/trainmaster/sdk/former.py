@@ -51,5 +51,10 @@ async def _ours(client: Client) -> list[str]:
         nodes = (await client.list(NODES)).items
     except KubeError:
         return []
-    return [name_of(node) for node in nodes if str(
-        ((node.get("status") or {}).get("nodeInfo") or {}).get("containerRuntimeVersion", "")).startswith(RUNTIME)]
+    return [name_of(node) for node in nodes if is_ours(node)]
+
+
+def is_ours(node: Object) -> bool:
+    """Whether a Node is one of an embedded cluster, with real pods."""
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    return str(info.get("containerRuntimeVersion", "")).startswith(RUNTIME)

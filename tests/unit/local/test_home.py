@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.control_plane import node_name_of
 from trainmaster.local.home import Home
 
 
@@ -27,11 +26,3 @@ def test_a_home_is_its_owners_alone(tmp_path: Path) -> None:
     home.make()
 
     assert {0o700} == {path.stat().st_mode & 0o777 for path in (home.path, *home.path.iterdir())}
-
-
-@pytest.mark.parametrize(
-    ("hostname", "expected"),
-    [("laptop", "laptop"), ("My_Mac.local", "my-mac.local"), ("-", "local"), ("ü", "local"), ("a" * 80, "a" * 63)],
-)
-def test_a_node_is_named_after_its_machine(hostname: str, expected: str) -> None:
-    assert expected == node_name_of(hostname)

@@ -45,3 +45,12 @@ def test_the_server_is_trusted_under_every_name_it_is_called_by(name: str, tmp_p
                 continue
 
     assert client.getpeercert()
+
+
+def test_a_further_user_gets_a_token_and_the_others_keep_theirs(tmp_path: Path) -> None:
+    before = keys.ensure(tmp_path, NOON).tokens
+    after = keys.ensure(tmp_path, NOON, ("admin", "node", "node-2")).tokens
+
+    assert before == {user: after[user] for user in before}
+    assert 3 == len(set(after.values()))
+    assert after == keys.ensure(tmp_path, NOON).tokens

@@ -81,7 +81,7 @@ async def story(tmp_path: Path) -> AsyncIterator[Story]:
     async with embedded(clock) as cluster:
         client = cluster.client()
         door = Door()
-        reader = Readings(settings, client, door, clock)
+        reader = Readings(settings, client, {"here": door}, clock)
         watching = asyncio.create_task(reader.informer.run())
         try:
             await reader.informer.synced()

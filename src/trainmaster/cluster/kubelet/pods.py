@@ -7,13 +7,13 @@ workers are woken by the pod's object, by the end of any of its processes and by
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, being_deleted, namespace_of, uid_of
-from trainmaster.cluster.kubelet import actions, reap, sysctls
+from trainmaster.cluster.kubelet import actions, sysctls
 from trainmaster.cluster.kubelet.checks import Checks
 from trainmaster.cluster.kubelet.containers import CHANGED, policy_of
 from trainmaster.cluster.kubelet.decide import decide, ended, past_deadline, to_be_ended
@@ -79,14 +79,11 @@ class Pods:
             "kubelet", self._reconcile, clock=clock, workers=WORKERS, informers=[informer]
         )
 
-    async def run(self) -> None:
-        """Run pods until cancelled. What runs then goes on."""
+    async def run(self, left_behind: Iterable[Object]) -> None:
+        """Run pods until cancelled; what runs then goes on. Those that are left behind have no object and are ended."""
         await self._informer.synced()
-        known = {uid_of(pod) for pod in self._informer.copy.all()}
-        for pod in reap.left_behind(self._settings, known):
+        for pod in left_behind:
             self._take(pod, gone=True)
-        for orphan in list(reap.orphans(self._settings, known)):
-            await asyncio.to_thread(remove, orphan)
         self._informer.on_change(self._changed)
         evicting = asyncio.create_task(self._evict())
         try:

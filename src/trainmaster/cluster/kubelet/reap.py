@@ -85,7 +85,8 @@ def pod_record(pod: Object) -> Object:
     about = {key: pod["metadata"].get(key) for key in ("namespace", "name", "uid", "labels", "ownerReferences")}
     return {
         "protocol": records.PROTOCOL,
-        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": {**names, "restartPolicy": "Never"}},
+        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": about,
+                   "spec": {**names, "restartPolicy": "Never", "nodeName": spec.get("nodeName", "")}},
     }
 
 

@@ -114,7 +114,7 @@ def offered(settings: NodeSettings) -> dict[str, str]:
     space = os.statvfs(settings.run)
     return {
         "cpu": settings.cpus, "memory": settings.memory, "pods": MOST_PODS,
-        "ephemeral-storage": f"{space.f_blocks * space.f_frsize // 1024}Ki", **settings.resources,
+        "ephemeral-storage": f"{space.f_blocks * space.f_frsize // 1024 // settings.share}Ki", **settings.resources,
     }
 
 

@@ -14,7 +14,7 @@ _UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """One node of the embedded cluster."""
+    """One node of the embedded cluster. Nodes of one machine have their directories in common."""
 
     name: str
     run: Path                      # runtime directory: sockets, records of processes, sandboxes
@@ -29,6 +29,8 @@ class NodeSettings:
     log_files: int = MOST_FILES    # how many of them are kept; 0: one, without a bound
     gpus: tuple[Gpu, ...] = ()     # those that pods can be given, in the order of the resource's counting
     api: tuple[str, int] | None = None      # the API server, for pods too; None: they cannot reach it
+    share: int = 1                 # of how many nodes of the machine this is one
+    socket_name: str = "kubelet.sock"       # of its own API, in the runtime directory
 
     @property
     def pods(self) -> Path:
@@ -36,7 +38,7 @@ class NodeSettings:
 
     @property
     def socket(self) -> Path:
-        return self.run / "kubelet.sock"
+        return self.run / self.socket_name
 
 
 @dataclass(frozen=True, slots=True)

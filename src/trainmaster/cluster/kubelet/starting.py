@@ -32,7 +32,7 @@ from trainmaster.cluster.kubelet.shim import ContainerPlan
 from trainmaster.cluster.kubelet.status import quality_of_service
 from trainmaster.cluster.kubelet.supplies import Supplies
 from trainmaster.cluster.kubelet.volumefiles import VolumeError
-from trainmaster.cluster.network.addresses import next_address
+from trainmaster.cluster.network.addresses import Addresses
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
 
@@ -52,7 +52,7 @@ class Starter:
     def __init__(
         self, settings: NodeSettings, supplies: Supplies, images: Images, clock: Clock, events: Events,
         launcher: Launcher, *, rootless: bool, allocatable: Mapping[str, str], groups: Cgroups,
-        privacy: Privacy,
+        privacy: Privacy, addresses: Addresses,
     ) -> None:
         self._settings = settings
         self._supplies = supplies
@@ -65,12 +65,11 @@ class Starter:
         self._groups = groups
         self._privacy = privacy
         self._choosing = asyncio.Lock()
-        self._addresses: dict[str, str] = {}       # uid -> address, from before the sandbox is made
-        self._last_address: str | None = None
+        self._addresses = addresses
 
     def keep_address(self, life: Life) -> None:
         """An adopted pod has its address already."""
-        self._addresses[life.uid] = life.address
+        self._addresses.keep(life.uid, life.address)
 
     async def make_sandbox(self, life: Life) -> None:
         pod, places = life.pod, life.places
@@ -81,8 +80,8 @@ class Starter:
             records.write(str(places.pod), records.POD, reap.pod_record(pod))
             life.volumes = await self._supplies.prepare(life)
             if not self._adopted(life):
-                address = GATEWAY if environment.shares_network(pod) else self._reserve(life.uid)
-                self._addresses[life.uid] = address
+                address = GATEWAY if environment.shares_network(pod) else self._addresses.reserve(life.uid)
+                self._addresses.keep(life.uid, address)
                 answer = await self._launcher.sandbox(plans.sandbox_plan(pod, places, address, life.volumes))
                 self._made(life, answer)
         except VolumeError as error:
@@ -91,7 +90,7 @@ class Starter:
             self._block(life, now, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}")
         else:
             life.blocked = None
-            life.address = life.last_address = self._addresses[life.uid]
+            life.address = life.last_address = self._addresses.of(life.uid)
 
     def _made(self, life: Life, answer: Answer) -> None:
         if answer.fds:
@@ -108,14 +107,8 @@ class Starter:
         if life.sandbox is None:
             (life.places.pod / records.SANDBOX).unlink(missing_ok=True)
             return False
-        self._addresses[life.uid] = str(record.get("address", ""))
+        self._addresses.keep(life.uid, str(record.get("address", "")))
         return True
-
-    def _reserve(self, uid: str) -> str:
-        if uid not in self._addresses:
-            address = next_address(set(self._addresses.values()), self._last_address)
-            self._addresses[uid] = self._last_address = address
-        return self._addresses[uid]
 
     async def end_sandbox(self, life: Life) -> None:
         if life.sandbox is not None:
@@ -124,7 +117,7 @@ class Starter:
             life.sandbox = None
         (life.places.pod / records.SANDBOX).unlink(missing_ok=True)
         self._groups.remove(life.uid)
-        self._addresses.pop(life.uid, None)
+        self._addresses.free(life.uid)
         life.address = ""
 
     def forget(self, uid: str) -> None:

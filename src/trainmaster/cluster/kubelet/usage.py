@@ -61,8 +61,11 @@ Looker: TypeAlias = Callable[[Iterable[Place]], Awaitable[Mapping[tuple[Key, int
 class Usage:
     """Measures the containers of a node."""
 
-    def __init__(self, name: str, groups: Cgroups, clock: Clock, look: Looker | None = None) -> None:
+    def __init__(
+        self, name: str, groups: Cgroups, clock: Clock, look: Looker | None = None, *, whole: bool = True
+    ) -> None:
         self._name = name
+        self._whole = whole
         self._groups = groups
         self._clock = clock
         self._look = look or looked
@@ -82,7 +85,7 @@ class Usage:
                 await self._clock.sleep(SHORTEST)
             after = Looks(self._clock.monotonic(), await self._look(places))
             self._before = after
-        return told(self._name, running, before, after, timestamp(self._clock.now()))
+        return told(self._name, running, before, after, timestamp(self._clock.now()), whole=self._whole)
 
     def _places(self, life: Life) -> Iterable[Place]:
         for container in life.processes:
@@ -96,14 +99,16 @@ class Usage:
             yield Place((life.uid, container), attempt, groups, int(record.get("pid") or 0))
 
 
-def told(name: str, lives: Iterable[Life], before: Looks, after: Looks, when: str) -> Object:
-    """Two looks as a summary. Pure."""
+def told(
+    name: str, lives: Iterable[Life], before: Looks, after: Looks, when: str, *, whole: bool = True
+) -> Object:
+    """Two looks as a summary. Of a node that is not the whole machine, what its containers use is its use. Pure."""
     seconds = max(after.when - before.when, 1e-3)
 
-    def used(key: tuple[Key, int]) -> Object:
-        now = after.found[key]
-        then = before.found.get(key)
-        cores = int(max(0, now.cpu - then.cpu) / seconds) if then is not None else 0
+    def used(*keys: tuple[Key, int]) -> Object:
+        now = Look(sum(after.found[key].cpu for key in keys), sum(after.found[key].memory for key in keys))
+        spent = sum(max(0, after.found[key].cpu - before.found[key].cpu) for key in keys if key in before.found)
+        cores = int(spent / seconds)
         return {"cpu": {"time": when, "usageNanoCores": cores, "usageCoreNanoSeconds": now.cpu},
                 "memory": {"time": when, "workingSetBytes": now.memory, "usageBytes": now.memory}}
 
@@ -116,7 +121,8 @@ def told(name: str, lives: Iterable[Life], before: Looks, after: Looks, when: st
          "containers": by_pod[life.uid]}
         for life in lives if life.uid in by_pod
     ]
-    return {"node": {"nodeName": name, **used((MACHINE, 0))}, "pods": pods, "window": f"{max(1, round(seconds))}s"}
+    counted = [(MACHINE, 0)] if whole else [key for key in after.found if key[0] != MACHINE]
+    return {"node": {"nodeName": name, **used(*counted)}, "pods": pods, "window": f"{max(1, round(seconds))}s"}
 
 
 async def looked(places: Iterable[Place]) -> Mapping[tuple[Key, int], Look]:

@@ -52,11 +52,13 @@ class Node:
         )
         self._agent: asyncio.Task[None] | None = None
 
-    async def start(self, **settings: Any) -> None:
+    async def start(self, *beside: str, **settings: Any) -> None:
+        """Begin; `beside`: further nodes of the same machine."""
         self.settings = replace(self.settings, **settings)
+        members = [self.settings, *(replace(self.settings, name=name, socket_name=f"{name}.sock") for name in beside)]
         ready = asyncio.Event()
         agent = self._agent = asyncio.create_task(
-            run(self.settings, client=self.client, images=Programs(), clock=RealClock(), ready=ready.set)
+            run([(each, self.client) for each in members], images=Programs(), clock=RealClock(), ready=ready.set)
         )
         told = asyncio.create_task(ready.wait())
         await asyncio.wait([agent, told], return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)
@@ -75,8 +77,8 @@ class Node:
                 await self._agent
             self._agent = None
 
-    async def pod(self, name: str, script: str, **spec: Any) -> None:
-        await self.client.create(PODS, built(name, node="here", command=("/bin/sh", "-c", script),
+    async def pod(self, name: str, script: str, node: str = "here", **spec: Any) -> None:
+        await self.client.create(PODS, built(name, node=node, command=("/bin/sh", "-c", script),
                                              labels={"app": name}, **spec))
 
     async def until(self, name: str, true: Callable[[Object], bool]) -> Object:
@@ -137,8 +139,8 @@ class Node:
         path = next(self.settings.logs.glob(f"default_{name}_*/main/0/0.log"))
         await soon(lambda: word in path.read_text())
 
-    async def ask(self, method: str, path: str) -> str:
-        transport = HttpTransport("http://kubelet", unix_socket=self.settings.socket)
+    async def ask(self, method: str, path: str, socket: str = "kubelet.sock") -> str:
+        transport = HttpTransport("http://kubelet", unix_socket=self.settings.run / socket)
         try:
             return (await transport.send(Request(method, path))).body.decode()
         finally:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.cluster.kubelet.node import Node, soon
 
 from trainmaster.cluster.kubelet.cgroups import Cgroups
-from trainmaster.cluster.kubelet.usage import MACHINE, Key, Look, Place, Usage, look_at
+from trainmaster.cluster.kubelet.usage import MACHINE, Key, Look, Looks, Place, Usage, look_at, told
 from trainmaster.testing.clock import VirtualClock
 
 SECOND = 1_000_000_000
@@ -34,6 +34,18 @@ async def test_nobody_asks_nobody_looks() -> None:
     await clock.advance(1000)
     await cores()
     assert [0.0, 1.0, 11.0, 1011.0, 1012.0] == moments
+
+
+def test_a_node_that_is_not_the_whole_machine_uses_what_its_containers_use() -> None:
+    def looks(when: float, *spent: int) -> Looks:
+        keys: list[tuple[Key, int]] = [(MACHINE, 0), (("u", "a"), 0), (("v", "b"), 1)]
+        return Looks(when, {key: Look(cpu * SECOND, 100 * cpu) for key, cpu in zip(keys, spent, strict=True)})
+
+    before, after = looks(0.0, 100, 1, 2), looks(2.0, 900, 3, 6)
+
+    of_share, of_all = (told("here", [], before, after, "now", whole=whole)["node"] for whole in (False, True))
+    assert (3 * SECOND, 900) == (of_share["cpu"]["usageNanoCores"], of_share["memory"]["workingSetBytes"])
+    assert 400 * SECOND == of_all["cpu"]["usageNanoCores"]
 
 
 @pytest.mark.parametrize("files", [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmaster.cluster.network.addresses import Exhausted, next_address
+from trainmaster.cluster.network.addresses import Addresses, Exhausted, next_address
 
 
 @pytest.mark.parametrize(("expected", "taken", "last"), [
@@ -21,3 +21,13 @@ def test_none_is_left() -> None:
 
     with pytest.raises(Exhausted):
         next_address(everything, None)
+
+
+def test_an_address_is_somebody_s_until_it_is_freed() -> None:
+    addresses = Addresses({"adopted": "10.88.0.3"})
+    given = [addresses.reserve(uid) for uid in ("a", "b", "a")]
+    addresses.free("a")
+
+    assert ["10.88.0.2", "10.88.0.4", "10.88.0.2"] == given
+    assert "10.88.0.5" == addresses.reserve("c")
+    assert "10.88.0.3" == addresses.of("adopted")

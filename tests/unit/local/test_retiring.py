@@ -1,0 +1,29 @@
+"""Nodes that this machine no longer is."""
+
+from trainmaster.api.core import LEASES, NODES, PODS
+from trainmaster.api.meta import name_of
+from trainmaster.cluster.kubelet.register import LEASE_NAMESPACE
+from trainmaster.local.retiring import retire
+from trainmaster.testing.builders import pod
+from trainmaster.testing.clock import VirtualClock
+from trainmaster.testing.cluster import embedded
+
+
+async def test_what_was_to_run_on_a_node_that_is_gone_goes_with_it() -> None:
+    async with embedded(VirtualClock()) as cluster:
+        client = cluster.client()
+        for name, runtime in (("box", "trainmaster://1"), ("box-2", "trainmaster://1"), ("theirs", "containerd://2")):
+            await client.create(NODES, {"metadata": {"name": name}})
+            await client.patch(NODES, name, "", {"status": {"nodeInfo": {"containerRuntimeVersion": runtime}}},
+                               subresource="status")
+            await client.create(LEASES, {"metadata": {"name": name, "namespace": LEASE_NAMESPACE}, "spec": {}})
+        for name, node, phase in (("runs", "box-2", "Running"), ("ended", "box-2", "Succeeded"),
+                                  ("stays", "box", "Running"), ("other", "theirs", "Running")):
+            await client.create(PODS, pod(name, node=node))
+            await client.patch(PODS, name, "default", {"status": {"phase": phase}}, subresource="status")
+
+        await retire(client, {"box"})
+
+        assert ["box", "theirs"] == [name_of(each) for each in (await client.list(NODES)).items]
+        assert ["box", "theirs"] == [name_of(each) for each in (await client.list(LEASES, LEASE_NAMESPACE)).items]
+        assert ["ended", "other", "stays"] == [name_of(each) for each in (await client.list(PODS)).items]
