@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.api.core import CONFIG_MAPS, PODS
+from trainmaster.api.core import CONFIG_MAPS, PODS, SERVICE_ACCOUNTS
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver.auth import Authenticator, Identity
 from trainmaster.cluster.apiserver.http import serve
@@ -263,6 +263,8 @@ async def made_world() -> AsyncIterator[World]:
             "ca": known.authority.decode(),
         }
         world = World(cluster.client(), base, order, agents)
+        # Without controllers nobody publishes the certificate that comes with a token.
+        await world.client.patch(SERVICE_ACCOUNTS, "default", "default", {"automountServiceAccountToken": False})
         reading = asyncio.create_task(world.read())
         try:
             yield world

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.api.core import EVENTS, PODS
+from trainmaster.api.core import EVENTS, PODS, SERVICE_ACCOUNTS
 from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet import cgroups, holder
 from trainmaster.cluster.kubelet.images import Image, ImageError
@@ -167,6 +167,8 @@ async def soon(true: Callable[[], bool]) -> None:
 async def running(base: Path) -> AsyncIterator[Node]:
     async with embedded(RealClock()) as cluster:
         made = Node(cluster.client(), base)
+        # Without controllers nobody publishes the certificate that comes with a token.
+        await made.client.patch(SERVICE_ACCOUNTS, "default", "default", {"automountServiceAccountToken": False})
         try:
             await made.start()
             yield made
