@@ -129,7 +129,7 @@ def compared(wanted: Sequence[Load], peer: Path, asked: argparse.Namespace) -> i
             try:
                 ours = measured(load, ours_command(load), [definitions], rest)
                 theirs = measured(load, peer_command(peer, load), [definitions, SETUP], [*rest, *SECRET])
-            except (subprocess.CalledProcessError, NoFigures) as problem:
+            except NoFigures as problem:
                 sections[load.name] = f"**Could not be measured** at {now()}: {problem}"
                 good = False
             else:
@@ -165,7 +165,11 @@ def measured(load: Load, operator: list[str], manifests: Sequence[Path], rest: S
     command = [sys.executable, HARNESS / "load.py", "--bin", programs, "--manifests", *manifests,
                "--operator", shlex.join(operator), *rest]
     alone = ["unshare", "-n", "sh", "-c", f"ip link set lo up; exec {shlex.join(map(str, command))}"]
-    runs = [json.loads(line) for line in printed(alone).splitlines()]
+    try:
+        lines = printed(alone).splitlines()
+    except subprocess.CalledProcessError as problem:
+        raise NoFigures(f"the run with {Path(operator[0]).name} ended with {problem.returncode}") from problem
+    runs = [json.loads(line) for line in lines]
     runs = [run for run in runs if "by_verb" in run]
     if not runs:
         raise NoFigures(f"{Path(operator[0]).name} ended without a figure")

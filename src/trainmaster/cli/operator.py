@@ -59,6 +59,7 @@ def run(**words: Any) -> None:
         given = flags.read({name.replace("_", "-"): said for name, said in words.items()}, os.environ)
         level, json = flags.log_form(given)
         log.setup(level, json=json)
+        process.from_flags(given, None, os.environ)     # a wrong flag is told also where there is no cluster
         access = reached(given)
         wanted = process.from_flags(given, access.namespace if access.context == "in-cluster" else None, os.environ)
         through = kubeconfig.transport(access)

@@ -10,6 +10,7 @@ from trainmaster.frameworks.framework import Framework
 from trainmaster.frameworks.registry import FRAMEWORKS
 from trainmaster.gang.dialects import dialect
 from trainmaster.kube.client import Client
+from trainmaster.operator import obstacles
 from trainmaster.operator.companions import Companions
 from trainmaster.operator.config import DEFAULTS, Settings
 from trainmaster.operator.metrics import Metrics
@@ -74,13 +75,15 @@ def _wired(
     # Only what carries our labels: a cluster has many pods, and few of them are ours.
     ours = f"{OPERATOR_NAME} in ({','.join(sorted(known.kind.controller for known in frameworks))})"
     pods, services = (
-        Informer(client, resource, clock=clock, namespace=settings.namespace, labels=ours, indexes=indexes)
+        Informer(client, resource, clock=clock, namespace=settings.namespace, labels=ours, indexes=indexes,
+                 troubled=obstacles.told(resource))
         for resource, indexes in ((PODS, {OWNER: owner_index, GOING: going_index}), (SERVICES, {OWNER: owner_index}))
     )
     children = Children(pods, services, Recent(clock), Recent(clock), Companions(client, clock, beside))
     informers, controllers, pace = [pods, services], [], Pace()
     for framework in frameworks:
-        jobs = Informer(client, framework.kind.resource, clock=clock, namespace=settings.namespace)
+        kind = framework.kind.resource
+        jobs = Informer(client, kind, clock=clock, namespace=settings.namespace, troubled=obstacles.told(kind))
         reconciler = Reconciler(framework, client, clock, settings, jobs, children, outbox, metrics, pace)
         controller: Controller[Key] = Controller(
             framework.kind.controller, metrics.measured(framework.kind.controller, reconciler.reconcile), clock=clock,
@@ -101,7 +104,8 @@ def _beside(
     spoken = dialect(settings.site.gang_scheduler)
     resources += [] if spoken is None else [spoken.resource, PRIORITY_CLASSES]
     return {
-        each: Informer(client, each, clock=clock, namespace=settings.namespace if each.namespaced else "")
+        each: Informer(client, each, clock=clock, namespace=settings.namespace if each.namespaced else "",
+                       troubled=obstacles.told(each))
         for each in resources
     }
 
