@@ -23,8 +23,7 @@ class Copy:
         if self._place.node:
             asyncio.run(self._left_over(path, archive))
             return
-        whole = PurePosixPath(path)
-        self._run(["tar", "cf", "-", "-C", str(whole.parent), "--", whole.name], f"{path} cannot be read", out=archive)
+        self._run(packing(path), f"{path} cannot be read", out=archive)
 
     async def _left_over(self, path: str, archive: IO[bytes]) -> None:
         """The files of a container that has ended, from its node: there is no `tar` to run any more."""
@@ -82,3 +81,9 @@ class Copy:
                 elif channel != STDERR and out is not None:
                     out.write(data)
             return run.exit_code
+
+
+def packing(path: str) -> list[str]:
+    """The command that packs a path under its own name; of a folder that has none (`.`, `/`), what is in it."""
+    whole = PurePosixPath(path)
+    return ["tar", "cf", "-", "-C", str(whole.parent), "--", whole.name or "."]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from trainmaster.cli.copying import packing
 from trainmaster.cli.cp import packed, split, unpacked
 from trainmaster.cli.main import cli
 from trainmaster.cli.output import Told
@@ -26,6 +27,29 @@ from trainmaster.cli.output import Told
 )
 def test_where_a_path_is(text: str, expected: tuple[str, str]) -> None:
     assert expected == split(text)
+
+
+@pytest.mark.parametrize(("path", "expected"), [
+    pytest.param("/a/b", ["/a", "--", "b"], id="under its own name"),
+    pytest.param("model.pt", [".", "--", "model.pt"], id="in the working directory"),
+    pytest.param(".", [".", "--", "."], id="the working directory: what is in it"),
+    pytest.param("-x", [".", "--", "-x"], id="a name like an option"),
+])
+def test_what_is_packed(path: str, expected: list[str]) -> None:
+    assert ["tar", "cf", "-", "-C", *expected] == packing(path)
+
+
+def test_what_is_in_a_folder_is_put_into_the_one_that_is_named(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        (tmp_path / "there").mkdir()
+        (tmp_path / "there" / "result").write_text("1")
+        tar.add(tmp_path / "there", arcname=".")
+    (tmp_path / "here").mkdir()
+
+    for target in (tmp_path / "here", tmp_path / "new"):
+        with (tmp_path / "x.tar").open("rb") as archive:
+            assert target == unpacked(archive, "", target)
+        assert "1" == (target / "result").read_text()
 
 
 def archive_of(path: Path, name: str) -> io.BytesIO:

@@ -35,12 +35,13 @@ class Leftovers:
         names = request.match_info
         try:
             start, places = self._seen(names["namespace"], names["pod"], names["container"])
-            found = lookup(request.query.get("path", "."), start, places)
+            asked = request.query.get("path", ".")
+            found = lookup(asked, start, places)
         except Refused as refused:
             return web.Response(status=refused.code, text=str(refused))
         response = web.StreamResponse(headers={"Content-Type": "application/x-tar"})
         await response.prepare(request)
-        async with contextlib.aclosing(packed(found)) as pieces:
+        async with contextlib.aclosing(packed(found, PurePosixPath(os.path.normpath(asked)).name or ".")) as pieces:
             with contextlib.suppress(ConnectionResetError):
                 async for piece in pieces:
                     await response.write(piece)
@@ -56,11 +57,11 @@ class Leftovers:
         return start_of(life, found), seen_by(life, found, attempt_of(life, container, previous=False))
 
 
-async def packed(path: Path) -> AsyncGenerator[bytes, None]:
-    """An archive of a file or a folder under its own name, piece by piece."""
+async def packed(path: Path, name: str) -> AsyncGenerator[bytes, None]:
+    """An archive of a file or a folder under the name that it was asked for by, piece by piece."""
     read, write = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(read, False)
-    packing = asyncio.create_task(asyncio.to_thread(_pack, path, write))
+    packing = asyncio.create_task(asyncio.to_thread(_pack, path, name, write))
     try:
         while piece := await descriptors.read(read):
             yield piece
@@ -69,9 +70,9 @@ async def packed(path: Path) -> AsyncGenerator[bytes, None]:
         await packing
 
 
-def _pack(path: Path, into: int) -> None:
+def _pack(path: Path, name: str, into: int) -> None:
     with contextlib.suppress(BrokenPipeError), open(into, "wb") as pipe, tarfile.open(fileobj=pipe, mode="w|") as tar:
-        tar.add(path, arcname=path.name or ".", filter=_ordinary)
+        tar.add(path, arcname=name, filter=_ordinary)
 
 
 def _ordinary(member: tarfile.TarInfo) -> tarfile.TarInfo | None:

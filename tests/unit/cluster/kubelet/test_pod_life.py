@@ -346,7 +346,8 @@ async def test_what_an_ended_container_wrote_can_be_fetched(node: Node) -> None:
             await node.start()
             await node.until("a", lambda _: bool(node.files()))
         assert {"model": b"weights\n"} == await files(node, "a", "model")
-        assert {"work/model": b"weights\n", "work/run/step": b"3\n"} == await files(node, "a", ".")
+        assert {"./model": b"weights\n", "./run/step": b"3\n"} == await files(node, "a", ".")
+        assert {"cache/c": b"cached\n"} == await files(node, "a", "/cache"), "not the name of the volume"
         assert {"h": b"home\n"} == await files(node, "a", "/root/h")
         assert {"c": b"cached\n"} == await files(node, "a", "/cache/c")
         assert "leads out" in str(await files(node, "a", "out"))
