@@ -1,7 +1,8 @@
 """What the pods of this machine print and write, read for jobs that do not report by themselves.
 
 Looks at the end of each log, and at what is new in TensorBoard files of the pod's own volumes, every few seconds: the
-cost depends on the number of pods, not on how much they print. What is found goes the way of a job's own report.
+cost depends on the number of pods, not on how much they print. A pod that ends is looked at once more, at once, so that
+its last figure is not late. What is found goes the way of a job's own report.
 
 A volume is what its pod makes of it: a link that leads out of it and a pipe that nobody writes to are left alone, and
 so are files beyond a number, or one pod would take the looks of all others.
@@ -11,7 +12,7 @@ import asyncio
 import itertools
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,7 +37,9 @@ LOOK_EVERY = 2.0
 FRESH = 10.0                  # seconds after its end in which a pod that nobody has read yet is read
 SEARCH_EVERY = 5              # looks between two searches for further files
 TAIL = 16 << 10               # bytes at the end of a log that are looked at
-MOST_AT_ONCE = 1 << 20        # bytes of an event file that are read in one look
+MOST_AT_ONCE = 1 << 20        # bytes of an event file that are read at a time
+LAST_LOOKS = 3                # at a pod that has ended: one would do, but for files that others write for it
+LAST_TIMES = 64               # and how many times in the last look; in the others, once
 MOST_FOLDERS, DEEPEST, MOST_FILES = 200, 5, 50
 
 
@@ -52,6 +55,7 @@ class _Pod:
     files: dict[Path, int] = field(default_factory=dict)
     spoke: bool = False
     looks: int = 0
+    last_looks: int = 0           # since it ended
 
 
 class Readings:
@@ -65,21 +69,49 @@ class Readings:
         only = f"spec.nodeName={settings.name}" if len(doors) == 1 else ""
         self.informer = Informer(client, PODS, clock=clock, fields=only, labels=JOB_NAME)
         self._pods: dict[str, _Pod] = {}
+        self._ended: set[str] = set()          # UIDs of those that ended since the last look
+        self._woken = asyncio.Event()
+        self.informer.on_change(self._changed)
+
+    def _changed(self, before: Object | None, after: Object | None) -> None:
+        if after is not None and _has_ended(after) and not (before is not None and _has_ended(before)):
+            self._ended.add(uid_of(after))
+            self._woken.set()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.informer.run())
             await self.informer.synced()
             while True:
+                self._ended.clear()
                 await self.look()
-                await self._clock.sleep(LOOK_EVERY)
+                until = self._clock.monotonic() + LOOK_EVERY
+                while (left := until - self._clock.monotonic()) > 0:
+                    await self._wait(left)
+                    if self._ended:
+                        ended, self._ended = self._ended, set()
+                        await self.look(ended)
 
-    async def look(self) -> None:
-        """Once at every pod."""
+    async def _wait(self, seconds: float) -> None:
+        """Until a pod ends, or for so long."""
+        self._woken.clear()
+        if self._ended:
+            return
+        waits = [asyncio.ensure_future(self._woken.wait()), asyncio.ensure_future(self._clock.sleep(seconds))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
+    async def look(self, only: Container[str] | None = None) -> None:
+        """Once at every pod, or at these."""
         there = {uid_of(pod): pod for pod in self.informer.copy.all() if pod["spec"].get("nodeName") in self._doors}
         self._pods = {uid: known for uid, known in self._pods.items() if uid in there}
         found: dict[tuple[str, str], dict[str, tuple[Object, Report, str]]] = {}
         for uid, pod in there.items():
+            if only is not None and uid not in only:
+                continue
             if uid not in self._pods and self._is_old(pod):
                 continue
             known = self._pods.setdefault(uid, _Pod(pod))
@@ -111,14 +143,18 @@ class Readings:
             places = places_of(self._settings, known.thing)
         except BadName:
             return Report(), PRINTED
+        last = _has_ended(known.thing)
+        known.last_looks = known.last_looks + 1 if last else 0
+        if known.last_looks > LAST_LOOKS:
+            return Report(), PRINTED
         printed = self._printed(known, places.log)
         known.looks += 1
-        if not known.files or known.looks % SEARCH_EVERY == 0:
+        if not known.files or last or known.looks % SEARCH_EVERY == 0:
             for folder in _folders(known.thing, places.volumes):
                 for path in _event_files(folder):
                     if len(known.files) < MOST_FILES:
                         known.files.setdefault(path, 0)
-        written = _written(known)
+        written = _written(known, LAST_TIMES if last else 1)
         if printed.fraction is not None:
             known.fraction = replace(printed, metrics={})
         if written:
@@ -144,10 +180,12 @@ class Readings:
         except (OSError, ValueError):
             return Report()
         # A bar redraws its line for as long as an epoch lasts: what stands between two of its returns is whole, too.
+        if _has_ended(known.thing) and not content.endswith(b"\n"):
+            content += b"\n"                    # nothing comes behind it any more
         whole, newline, _ = content.replace(b"\r", b"\n").rpartition(b"\n")
         if not newline:
             return Report()
-        known.offset = start + len(whole) + 1
+        known.offset = min(start + len(whole) + 1, size)
         report = Report()
         for raw in whole.split(b"\n"):
             known.heard, said = lines.read(known.heard, raw.decode(errors="replace"))
@@ -167,6 +205,12 @@ class Readings:
                 log.debug("progress was not taken", pod=name_of(pod), status=answer.status)
         except KubeError as problem:
             log.debug("progress could not be told", pod=name_of(pod), cause=problem)
+
+
+def _has_ended(pod: Object) -> bool:
+    """Whether its first container has, so that it says nothing more."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any("terminated" in (status.get("state") or {}) for status in statuses[:1])
 
 
 def _main_state(pod: Object) -> tuple[str, int] | None:
@@ -196,15 +240,18 @@ def _event_files(top: Path) -> Iterator[Path]:
         yield from (Path(here, name) for name in names if "tfevents" in name)
 
 
-def _written(known: _Pod) -> dict[str, float]:
+def _written(known: _Pod, times: int) -> dict[str, float]:
     found: dict[str, float] = {}
-    for path, offset in sorted(known.files.items()):
-        try:
-            scalars, whole = events.scalars(_piece(path, offset))
-        except (OSError, events.NotEvents):
-            continue
-        known.files[path] = offset + whole
-        found |= {scalar.tag: scalar.value for scalar in scalars}
+    for path in sorted(known.files):
+        for _ in range(times):
+            try:
+                scalars, whole = events.scalars(_piece(path, known.files[path]))
+            except (OSError, events.NotEvents):
+                break
+            known.files[path] += whole
+            found |= {scalar.tag: scalar.value for scalar in scalars}
+            if not whole:
+                break
     return found
 
 

@@ -101,6 +101,28 @@ async def test_the_last_of_what_is_new_is_told_once(story: Story) -> None:
     assert [("a-worker-0", "log", Report(0.3, None, {"loss": 1.0}))] == await story.look()
 
 
+async def test_the_last_figure_of_a_pod_that_ends_is_told_at_once(story: Story) -> None:
+    pod = await story.pod(0)
+    running = asyncio.create_task(story.readings.run())
+    try:
+        await story.clock.settle()
+        began = story.clock.monotonic()
+        story.prints(pod, "step 10/10 loss 0.5")                # its last line is not ended
+        ended = {"terminated": {"exitCode": 0}}
+        await story.client.patch(PODS, "a-worker-0", "default", {"status": {"containerStatuses": [
+            {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": ended}]}},
+            subresource="status")
+        async with asyncio.timeout(30):
+            while not story.door.said:  # noqa: ASYNC110  files are read in a thread, which virtual time does not see
+                await asyncio.sleep(0.01)
+
+        assert [("a-worker-0", "log", Report(1.0, None, {"loss": 0.5}))] == story.door.said
+        assert began == story.clock.monotonic(), "nobody waited for the next look"
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_a_bar_that_redraws_its_line_is_read_before_the_line_has_ended(story: Story) -> None:
     pod = await story.pod(0)
     story.prints(pod, "\r 10%|█    | 1/10 [00:01<00:09]\r 20%|██   | 2/10 [00:02<00:08]\r 30%|██")
