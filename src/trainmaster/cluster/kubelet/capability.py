@@ -8,10 +8,10 @@ is reported, and only then files are looked at, to say why and what to do about 
 import errno
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +68,15 @@ class Obstacle:
         return f"This machine cannot {self.step}: {self.text}{code}. {self.cause} {self.remedy}".strip()
 
 
-def probe(directory: Path | None = None) -> Obstacle | None:
+def text_of(path: str) -> str:
+    """What a file of the kernel says; nothing if it is not there."""
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def probe(directory: Path | None = None, read: Callable[[str], str] = text_of) -> Obstacle | None:
     """Run one pod below `directory` (a temporary one by default). None: it works, and nothing is left of it."""
     with tempfile.TemporaryDirectory(prefix="trainmaster-", dir=directory, ignore_cleanup_errors=True) as run:
         try:
@@ -86,7 +94,7 @@ def probe(directory: Path | None = None) -> Obstacle | None:
             said = {"step": "run a pod", "errno": 0, "text": "".join(text) or f"the trial ended with {done.returncode}"}
     if said.get("ok"):
         return None
-    return explain(Failed.from_message(said), gather())
+    return explain(Failed.from_message(said), gather(read))
 
 
 def rewriting() -> str:
@@ -106,21 +114,26 @@ def explain(failed: Failed, facts: Facts) -> Obstacle:
     return Obstacle(failed.step, failed.number, failed.text, cause, remedy)
 
 
-def gather() -> Facts:
+def gather(read: Callable[[str], str] = text_of) -> Facts:
     """The facts of this machine."""
-    status = _text("/proc/self/status")
+    def number(path: str) -> int | None:
+        text = read(path).strip()
+        return int(text) if text.isdecimal() else None
+
+    status = read("/proc/self/status")
     fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-    major, minor = (int("".join(filter(str.isdigit, part)) or 0) for part in (platform.release() + ".0").split(".")[:2])
+    release = read("/proc/sys/kernel/osrelease").strip() or "0"
+    major, minor = (int("".join(filter(str.isdigit, part)) or 0) for part in f"{release}.0".split(".")[:2])
     return Facts(
         root=os.geteuid() == 0,
         admin=not needs_user_namespace(status),
         filtered=fields.get("Seccomp", "0").strip() == "2",
         no_new_privileges=fields.get("NoNewPrivs", "0").strip() == "1",
         kernel=(major, minor),
-        user_namespaces=_number("/proc/sys/user/max_user_namespaces"),
-        network_namespaces=_number("/proc/sys/user/max_net_namespaces"),
-        unprivileged_clone=_number("/proc/sys/kernel/unprivileged_userns_clone"),
-        apparmor_restricts=_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+        user_namespaces=number("/proc/sys/user/max_user_namespaces"),
+        network_namespaces=number("/proc/sys/user/max_net_namespaces"),
+        unprivileged_clone=number("/proc/sys/kernel/unprivileged_userns_clone"),
+        apparmor_restricts=number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
         container=Path("/.dockerenv").exists() or Path("/run/.containerenv").exists(),
     )
 
@@ -178,14 +191,3 @@ def _missing(failed: Failed) -> tuple[str, str]:
         return "The runtime directory cannot be written.", "Give TRAINMASTER_HOME a directory of your own."
     return "", "'trainmaster doctor' tries again and tells more; please report what it says."
 
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""
-
-
-def _number(path: str) -> int | None:
-    text = _text(path).strip()
-    return int(text) if text.isdecimal() else None

@@ -1,6 +1,7 @@
 """Whether this machine can run pods, and what is said when it cannot."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -79,29 +80,85 @@ def test_this_machine() -> None:
 
 
 REFUSE = """
-import ctypes, ctypes.util, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-# load the number of the call; unshare (272 on x86_64)? then EPERM, else allow
-program = struct.pack("HBBI", 0x20, 0, 0, 0) + struct.pack("HBBI", 0x15, 0, 1, 272) \\
-    + struct.pack("HBBI", 0x06, 0, 0, 0x00050001) + struct.pack("HBBI", 0x06, 0, 0, 0x7fff0000)
+import ctypes, json, os, struct, sys
+refused, files = json.loads(sys.argv[1])
+# Load the number of the call; those that are refused return an error, the others are allowed.
+program = struct.pack("HBBI", 0x20, 0, 0, 0)
+for number, error in refused:
+    program += struct.pack("HBBI", 0x15, 0, 1, number) + struct.pack("HBBI", 0x06, 0, 0, 0x00050000 | error)
+program += struct.pack("HBBI", 0x06, 0, 0, 0x7fff0000)
 buffer = ctypes.create_string_buffer(program)
 class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-wanted = Program(4, ctypes.addressof(buffer))
+wanted = Program(len(program) // 8, ctypes.addressof(buffer))
+libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(wanted)) == 0
-from trainmaster.cluster.kubelet.capability import probe
-print(probe())
+from trainmaster.cluster.kubelet.capability import probe, text_of
+print(probe(read=lambda path: files[path] if path in files else text_of(path)))
+"""
+# Numbers of system calls of x86_64.
+UNSHARE, MOUNT, SETHOSTNAME, MOUNT_SETATTR = 272, 165, 170, 442
+NO_FILTER = {"/proc/self/status": "CapEff:\t0\nSeccomp:\t0\n"}       # but for ours
+WITHOUT_RIGHTS = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.geteuid() == 0 else ()
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter above is for x86_64")
+@pytest.mark.parametrize(("step", "cause", "remedy", "refused", "files"), [
+    pytest.param("namespace", "user.max_user_namespaces is 0", "sysctl user.max_user_namespaces=65536",
+                 [(UNSHARE, errno.ENOSPC)], {**NO_FILTER, "/proc/sys/user/max_user_namespaces": "0\n"},
+                 id="user namespaces are off"),
+    pytest.param("namespace", "kernel.unprivileged_userns_clone is 0", "sysctl kernel.unprivileged_userns_clone=1",
+                 [(UNSHARE, errno.EPERM)], {**NO_FILTER, "/proc/sys/kernel/unprivileged_userns_clone": "0\n"},
+                 id="user namespaces are off, as Debian had them"),
+    pytest.param("", "AppArmor restricts user namespaces", "apparmor_restrict_unprivileged_userns=0",
+                 [(MOUNT, errno.EACCES), (SETHOSTNAME, errno.EPERM)],
+                 {**NO_FILTER, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n"},
+                 id="AppArmor of Ubuntu 24.04: there is a namespace, and no right in it"),
+    pytest.param("namespace", "A seccomp filter is in force", "--security-opt seccomp=unconfined",
+                 [(UNSHARE, errno.EPERM)], {}, id="a Docker container without the rights"),
+    pytest.param("", "The kernel is 5.4; pods need 5.12 or later.", "Use a newer kernel.",
+                 [(MOUNT_SETATTR, errno.ENOSYS)], {**NO_FILTER, "/proc/sys/kernel/osrelease": "5.4.0-42-generic\n"},
+                 id="a kernel that is too old"),
+])
+def test_an_obstacle_is_found_by_trying_and_has_a_remedy(
+    step: str, cause: str, remedy: str, refused: list[tuple[int, int]], files: dict[str, str]
+) -> None:
+    """The whole sequence in a child, without rights; only the refusal, and the file that tells of it, are made up."""
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    said = subprocess.run(
+        [*WITHOUT_RIGHTS, sys.executable, "-c", REFUSE, json.dumps([refused, files])], capture_output=True, text=True,
+        env={"PYTHONPATH": ":".join([f"{ROOT}/src", *packages]), "PATH": os.environ["PATH"]}, timeout=120, check=True,
+    ).stdout
+
+    assert said.startswith("This machine cannot ")
+    assert step in said.partition(":")[0]
+    assert cause in said
+    assert remedy in said
+
+
+READ_ONLY = """
+for mount in $(awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/mounts); do
+    mount -o remount,bind,ro "$mount" || exit 77
+done
+exec "$@"
+"""
+LIMITS = """
+from pathlib import Path
+from trainmaster.local.doctor import findings
+from trainmaster.local.home import Home
+print(*(one.told for one in findings(Home(Path("/tmp/nowhere"))) if one.what == "limits"))
 """
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter below is for x86_64")
-def test_a_seccomp_filter_is_found_and_named() -> None:
-    """As Docker's: the call is refused, and nothing but /proc/self/status tells why."""
-    packages = [path for path in sys.path if path.endswith("site-packages")]
-    said = subprocess.run(
-        [sys.executable, "-c", REFUSE], env={"PYTHONPATH": ":".join([f"{ROOT}/src", *packages])}, capture_output=True,
-        text=True, timeout=60, check=True,
-    ).stdout
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount control groups read-only")
+def test_control_groups_that_are_read_only_are_found_and_no_reason_not_to_start() -> None:
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", sys.executable, "-c", LIMITS], capture_output=True,
+        text=True, timeout=120, check=False)
+    if done.returncode == 77:
+        pytest.skip("control groups cannot be mounted anew here")
 
-    assert "namespace" in said.partition(":")[0]
-    assert "seccomp=unconfined" in said
+    assert "Read-only file system" in done.stdout, done.stderr
+    assert "Cause: " in done.stdout
+    assert "systemd-run --user --scope -p Delegate=yes" in done.stdout
+    assert "'--cgroupns=private' and a writable /sys/fs/cgroup" in done.stdout
