@@ -74,6 +74,9 @@ def _volume_rules(volumes: list[Object], path: str) -> Iterator[Cause]:
                               ("hostPath", "path")):
             if volume.get(source) is not None and not volume[source].get(field):
                 yield causes.required(f"{at}.{source}.{field}")
+        path_on_host = (volume.get("hostPath") or {}).get("path") or ""
+        if ".." in path_on_host.split("/"):
+            yield causes.invalid(f"{at}.hostPath.path", path_on_host, "must not contain '..'")
         limit = (volume.get("emptyDir") or {}).get("sizeLimit")
         if limit is not None and quantity.parse(limit) < 0:
             yield causes.forbidden(f"{at}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity")

@@ -128,5 +128,6 @@ def _why(program: str, error: OSError) -> str:
         return f'exec: "{program}": executable file not found in $PATH'
     if error.errno == errno.ENOEXEC:
         return f'exec: "{program}": exec format error (a script needs "#!" and its interpreter in its first line)'
-    where = f' "{error.filename}"' if error.filename is not None and error.filename != program else ""
+    named = os.fsdecode(error.filename) if error.filename is not None else program
+    where = f' "{named}"' if named != program else ""
     return f'exec: "{program}":{where} {(error.strerror or str(error)).lower()}'

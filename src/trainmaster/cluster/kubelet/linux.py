@@ -7,6 +7,7 @@ standard modules are imported, because every pause and shim process carries them
 """
 
 import ctypes
+import errno
 import os
 
 CLONE_NEWNS = 0x00020000
@@ -41,7 +42,10 @@ _MOVE_MOUNT_F_EMPTY_PATH = 0x4
 # Numbers above 423 are the same on every architecture; pivot_root is older than that agreement.
 _SYS_OPEN_TREE = 428
 _SYS_MOVE_MOUNT = 429
+_SYS_OPENAT2 = 437
 _SYS_MOUNT_SETATTR = 442
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_BENEATH = 0x08
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
 
 _PR_SET_DUMPABLE = 4
@@ -122,14 +126,30 @@ def unmount(target: str, flags: int = 0) -> None:
     _checked(_libc.umount2(os.fsencode(target), flags), f"unmount {target}")
 
 
-def clone_tree(path: str, attributes: int) -> int:
+def open_beneath(folder: int, path: str) -> int:
+    """A place below an open directory, only to be named by (O_PATH). Links that lead out of the directory are refused
+    with EXDEV, by the kernel: whoever writes below it cannot put one in the way between a look and the use."""
+    wanted = (ctypes.c_uint64 * 3)(os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+    fd = -1
+    for _ in range(100):      # EAGAIN: something above was just renamed, and the kernel could not tell
+        fd = int(_libc.syscall(_SYS_OPENAT2, folder, os.fsencode(path), wanted, ctypes.sizeof(wanted)))
+        if fd >= 0 or ctypes.get_errno() != errno.EAGAIN:
+            break
+    _checked(fd, f"open {path} in a volume")
+    return fd
+
+
+def clone_tree(path: str | int, attributes: int) -> int:
     """A detached copy of what is mounted at `path` and below, as a file descriptor; `attach` puts it somewhere.
 
     Source and target can so be looked up in different roots: the source as the host sees it, the target as the
     container does, whose symbolic links must not lead out.
     """
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
-    fd = int(_libc.syscall(_SYS_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags))
+    if isinstance(path, int):
+        fd = int(_libc.syscall(_SYS_OPEN_TREE, path, b"", flags | _AT_EMPTY_PATH))
+    else:
+        fd = int(_libc.syscall(_SYS_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags))
     _checked(fd, f"open_tree {path}")
     _set_attributes(fd, "", _AT_EMPTY_PATH | _AT_RECURSIVE, attributes)
     return fd

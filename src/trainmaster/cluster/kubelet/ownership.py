@@ -62,14 +62,6 @@ def give(place: Path, owner: Owner, rights: int, *, below: bool = True, first: b
     _hand_over(place, user, owner.group, more, None)
 
 
-def like(example: Path, place: Path) -> None:
-    """Give a new directory the owner and the rights of another."""
-    facts = example.stat()
-    if os.geteuid() == 0:
-        os.chown(place, facts.st_uid, facts.st_gid)
-    place.chmod(stat.S_IMODE(facts.st_mode))
-
-
 def _hand_over(name: str | Path, user: int, group: int, rights: int, folder: int | None) -> None:
     try:
         handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)

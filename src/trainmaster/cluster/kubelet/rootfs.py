@@ -12,6 +12,7 @@ follow the container's symbolic link `/var/run -> /run` into the host's /run.
 # pathlib is too large to carry
 # ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH114, PTH115, PTH120, PTH123, PTH208, PTH211
 
+import contextlib
 import errno
 import os
 import stat
@@ -55,7 +56,7 @@ class Bind(TypedDict):
     source: str
     target: str
     readonly: bool
-    within: NotRequired[str]      # a volume that only the pod sees: the source is a place in it, made if it is missing
+    within: NotRequired[str]      # the source is a place in this volume, made if it is missing
 
 
 class RootPlan(TypedDict):
@@ -95,10 +96,7 @@ def build(plan: RootPlan) -> None:
         temporary = {} if plan["image"] else {
             path: linux.clone_tree(_own_folder(f"{scratch}{path}", mode), plain) for path, mode in _TEMPORARY}
         shared = linux.clone_tree(plan["shm"], plain)
-        for bind in plan["binds"]:
-            _make_within(bind)
-        binds = [(bind, linux.clone_tree(bind["source"], _attributes(bind)), os.path.isdir(bind["source"]))
-                 for bind in plan["binds"]]
+        binds = [_cloned(bind) for bind in plan["binds"]]
     if plan["image"]:
         _image(scratch, merged, plan)
     elif plan["rootless"]:
@@ -128,23 +126,53 @@ def build(plan: RootPlan) -> None:
     _close(plan)
 
 
-def _make_within(bind: Bind) -> None:
-    """A subPath of a volume in memory can be made only here. A symbolic link that leads out of it is refused."""
+def _cloned(bind: Bind) -> tuple[Bind, int, bool]:
+    """What is to be bound, and whether it is a directory."""
+    handle = open_source(bind)
+    try:
+        tree = linux.clone_tree(handle, _attributes(bind))
+        return bind, tree, stat.S_ISDIR(os.fstat(handle).st_mode)
+    finally:
+        os.close(handle)
+
+
+def open_source(bind: Bind) -> int:
+    """The source of a bind. A subPath is looked up here and never before: what is in a volume belongs to its pods, who
+    could put a link to somewhere else in its place as soon as it was found to be none."""
     volume = bind.get("within")
     if not volume:
-        return
-    source = os.path.realpath(bind["source"])
-    if not source.startswith(f"{os.path.realpath(volume)}/"):
-        raise OSError(errno.EXDEV, "it leads out of its volume", bind["source"])
-    facts = os.stat(volume)  # noqa: PTH116
-    missing = []
-    while not os.path.lexists(source):
-        missing.append(source)
-        source = os.path.dirname(source)
-    for path in reversed(missing):
-        os.mkdir(path, 0o700)
-        os.chown(path, -1, facts.st_gid)
-        os.chmod(path, stat.S_IMODE(facts.st_mode))
+        return os.open(bind["source"], os.O_PATH | os.O_CLOEXEC)
+    root = os.open(volume, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return _beneath(root, os.path.relpath(bind["source"], volume).split("/"))
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise OSError(errno.EXDEV, "it leads out of its volume", bind["source"]) from error
+        raise
+    finally:
+        os.close(root)
+
+
+def _beneath(root: int, parts: list[str]) -> int:
+    """A place in a volume; missing folders are made, for whoever may write the volume."""
+    facts = os.fstat(root)
+    above = os.dup(root)
+    for number, name in enumerate(parts):
+        try:
+            found = linux.open_beneath(root, "/".join(parts[:number + 1]))
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=above)
+            made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+            with contextlib.suppress(OSError):      # an owner who has no number in our user namespace
+                os.fchown(made, facts.st_uid, facts.st_gid)
+            os.fchmod(made, stat.S_IMODE(facts.st_mode))
+            os.close(made)
+            found = linux.open_beneath(above, name)
+        finally:
+            os.close(above)
+        above = found
+    return above
 
 
 def mount_points(path: str) -> list[str]:

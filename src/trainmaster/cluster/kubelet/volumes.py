@@ -13,7 +13,7 @@ from trainmaster.api import quantity
 from trainmaster.api.claims import claim_of
 from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet.environment import ConfigError, Sources, expand
-from trainmaster.cluster.kubelet.ownership import WRITE, Owner, give, like, owner_of
+from trainmaster.cluster.kubelet.ownership import WRITE, Owner, give, owner_of
 from trainmaster.cluster.kubelet.rootfs import Bind
 from trainmaster.cluster.kubelet.sandbox import MemoryVolume
 from trainmaster.cluster.kubelet.volumefiles import VolumeError, files_of, is_filled, volumes_of, write
@@ -80,13 +80,15 @@ def binds(container: Object, volumes: Volumes, values: Mapping[str, str]) -> lis
             raise ConfigError(f'volumeMount "{mount["name"]}" names no volume of the pod')
         inner = expand(str(mount.get("subPathExpr") or ""), values) or str(mount.get("subPath") or "")
         in_memory = any(one["path"] == str(place) for one in volumes.memory)
-        source = _inside(place, inner, made_later=in_memory) if inner else place
+        source = _inside(place, inner, in_memory=in_memory) if inner else place
         read_only = bool(mount.get("readOnly")) or mount["name"] in volumes.read_only
         target = os.path.normpath("/" + str(mount["mountPath"]).lstrip("/"))
         if target == "/":
             raise ConfigError("a volume cannot be mounted at '/'")
+        if PurePosixPath(target).is_relative_to("/proc"):
+            raise ConfigError(f"a volume cannot be mounted at {target!r}, inside of /proc")
         bind: Bind = {"source": str(source), "target": target, "readonly": read_only}
-        if inner and in_memory:
+        if inner:
             bind["within"] = str(place)
         found.append(bind)
     return sorted(found, key=lambda bind: bind["target"].count("/"))
@@ -149,24 +151,12 @@ def _host_path(name: str, spec: Object) -> Path:
     return path
 
 
-def _inside(place: Path, inner: str, *, made_later: bool) -> Path:
-    """A subPath, made if it is missing. A symbolic link that leads out of the volume is refused.
-
-    What is in memory only the pod sees, and whoever starts its containers: looked up and made there.
-    """
+def _inside(place: Path, inner: str, *, in_memory: bool) -> Path:
+    """A subPath. A symbolic link that leads out of the volume is told of here, and refused where the container is made
+    (`rootfs.open_source`), which makes what is missing, too. What is in memory is seen only there."""
     relative = PurePosixPath(inner)
     if relative.is_absolute() or ".." in relative.parts:
         raise ConfigError(f"subPath {inner!r} must be relative and without '..'")
-    target = place / relative
-    if made_later:
-        return target
-    if not target.resolve().is_relative_to(place.resolve()):
+    if not in_memory and not (place / relative).resolve().is_relative_to(place.resolve()):
         raise ConfigError(f"subPath {inner!r} leads out of its volume")
-    if not target.exists():
-        missing = [target]
-        while not missing[-1].parent.exists():
-            missing.append(missing[-1].parent)
-        for folder in reversed(missing):
-            folder.mkdir(mode=0o700)
-            like(place, folder)                # whoever may write the volume may write here
-    return target.resolve()
+    return place / relative

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet.ownership import READ, WRITE, Owner, give, like, owner_of
+from trainmaster.cluster.kubelet.ownership import READ, WRITE, Owner, give, owner_of
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -86,13 +86,3 @@ def test_a_volume_that_is_the_groups_already_is_left_alone_when_asked(tree: Path
     give(tree, owner, WRITE, first=False)
 
     assert (0, 0, 0o600) == facts(tree / "sub" / "file")
-
-
-def test_a_new_directory_is_like_its_volume(tmp_path: Path) -> None:
-    (tmp_path / "v").mkdir()
-    (tmp_path / "v").chmod(0o2770)
-    (tmp_path / "new").mkdir()
-
-    like(tmp_path / "v", tmp_path / "new")
-
-    assert facts(tmp_path / "v") == facts(tmp_path / "new")

@@ -174,6 +174,7 @@ def test_a_sub_path_may_come_from_the_environment(data: Volumes) -> None:
 @pytest.mark.parametrize(("expected", "mount"), [
     pytest.param("names no volume", {"name": "none", "mountPath": "/a"}, id="no such volume"),
     pytest.param("cannot be mounted at '/'", {"name": "data", "mountPath": "/a/.."}, id="over the whole root"),
+    pytest.param("inside of /proc", {"name": "data", "mountPath": "/proc/sys"}, id="over what the kernel shows"),
     pytest.param("without '..'", {"name": "data", "mountPath": "/a", "subPath": "../x"}, id="a sub path with dots"),
     pytest.param("leads out", {"name": "data", "mountPath": "/a", "subPath": "out/passwd"}, id="a link that leads out"),
 ])
