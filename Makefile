@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/trainmaster-tests
 # With FULL=1 a tier runs everything, else its fixed slice.
 SLICE = $(if $(filter 1,$(FULL)),$(1),$(1) and not full)
-PYTEST = $(BIN)/python -m pytest
+# Nothing may be left behind by a run: processes, namespaces, mounts, links, control groups, sockets, files.
+PYTEST = $(BIN)/python tools/counted.py $(BIN)/python -m pytest
 PARALLEL ?= 2
 FAST = not frameworks and not kubernetes and not faults
 PINS = --universal --python-version 3.11 --generate-hashes --no-header --no-annotate

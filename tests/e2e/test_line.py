@@ -11,6 +11,7 @@ import time
 import pytest
 from tests.e2e.person import Person
 
+from trainmaster.cluster.kubelet import cgroups
 from trainmaster.testing import census
 
 PROGRAM = """
@@ -75,7 +76,7 @@ def test_kubectl_takes_a_job_from_its_manifest_to_its_end_and_nothing_stays(pers
     assert "" == person.kubectl("get", "pods", "-o", "name")
     assert 0 == person.trainmaster("down").returncode
 
-    assert {} == leftovers(before)
+    assert {} == leftovers(person, before)
 
 
 def test_run_shows_the_job_and_its_outcome_is_the_exit_code(person: Person) -> None:
@@ -128,11 +129,12 @@ def test_killing_everything_leaves_no_orphan(person: Person) -> None:
         person.kill(part)
 
     assert 0 == person.trainmaster("down").returncode
-    assert {} == leftovers(before)
+    assert {} == leftovers(person, before)
 
 
 def test_a_home_that_is_removed_takes_its_cluster_with_it(person: Person) -> None:
     """The parameter server runs on after its job; nobody could find it any more."""
+    before = census.taken()
     person.trainmaster("run", "-", text=job())
     handles = [os.pidfd_open(json.loads((person.state / "run" / name).read_text())["pid"])
                for name in ("control-plane.lock", "node.lock", "holder.json")]
@@ -141,12 +143,18 @@ def test_a_home_that_is_removed_takes_its_cluster_with_it(person: Person) -> Non
     for handle in handles:
         assert select.select([handle], [], [], 60)[0], "it lives on"
         os.close(handle)
+    assert {} == leftovers(person, before)
 
 
-def leftovers(before: census.Census) -> dict[str, list[str]]:
-    """What is new, once processes that are on their way out have gone."""
+def leftovers(person: Person, before: census.Census) -> dict[str, list[str]]:
+    """What is new and theirs, once processes that are on their way out have gone."""
+    def look() -> dict[str, list[str]]:
+        marks = (str(person.home), cgroups.name_for(person.state / "run"))
+        found = {**census.own(census.taken() - before, marks), **census.of(census.told_of(person.home))}
+        return {sort: things for sort, things in found.items() if things}
+
     deadline = time.monotonic() + 15  # the init of some machines takes its time to reap
-    while (new := census.taken() - before) and time.monotonic() < deadline:
+    while (new := look()) and time.monotonic() < deadline:
         os.sched_yield()
     return new
 

@@ -35,4 +35,4 @@ def test_two_parameter_servers_and_four_workers_learn_digits(person: Person) -> 
     assert 6 == len(set(addresses))
     person.trainmaster("down")
 
-    assert {} == leftovers(before)
+    assert {} == leftovers(person, before)

@@ -6,14 +6,16 @@ However many nodes the machine is split into, they are this one process: a secon
 import asyncio
 import json
 import os
+import select
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from trainmaster.api import quantity
-from trainmaster.cluster.kubelet import gpus, holder
+from trainmaster.cluster.kubelet import cgroups, gpus, holder
 from trainmaster.cluster.kubelet import main as kubelet
 from trainmaster.cluster.kubelet.catalog import Catalog, shipped
 from trainmaster.cluster.kubelet.gpus import Gpu
@@ -36,6 +38,7 @@ from trainmaster.runtime.supervision import kept_running
 CPU_FACTOR = 4
 LOG_SIZE, LOG_FILES = "TRAINMASTER_LOG_SIZE", "TRAINMASTER_LOG_FILES"
 LEAST_LOG = 64 * 1024
+LAST_WAIT = 10.0       # seconds for the end of pods whose home was removed
 
 
 def main() -> int:
@@ -62,8 +65,10 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
     members = [(settings, Client(doors[settings.name], user_agent="kubelet"))
                for settings in settings_of(home, here, offered, gpus.found())]
     held: list[int] = []
+    groups: list[Path] = []
 
     def ready() -> None:
+        groups.extend(cgroups.recorded(home.run))
         if (found := holder.find(str(home.run))) is not None:
             held.append(found[0])
         standing.ready()
@@ -93,6 +98,8 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
         if standing.lost and held:      # nobody could find the pods any more, so they end with it
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(held[0], signal.SIGKILL)
+            select.select(held[:1], [], [], LAST_WAIT)
+            cgroups.remove(groups)
 
 
 def settings_of(

@@ -98,8 +98,8 @@ class Cgroups:
 def begin(run: Path) -> Cgroups:
     """Have groups for the cluster of a runtime directory. The first that works is taken, per controller."""
     found = hierarchies(_text("/proc/self/mountinfo"), _text("/proc/self/cgroup"))
-    name = f"trainmaster-{hashlib.sha256(os.fsencode(run)).hexdigest()[:12]}"
-    earlier = _recorded(run)
+    name = name_for(run)
+    earlier = recorded(run)
     for version in (2, 1):
         trees = [tree for tree in found if tree.version == version]
         folders, why = _tried(trees, name, earlier)
@@ -119,9 +119,19 @@ def begin(run: Path) -> Cgroups:
     return Cgroups(missing=why if found else "no control groups are mounted")
 
 
+def name_for(run: Path) -> str:
+    """Of the group that holds those of a cluster."""
+    return f"trainmaster-{hashlib.sha256(os.fsencode(run)).hexdigest()[:12]}"
+
+
 def end(run: Path) -> None:
     """Remove all groups of the cluster of a runtime directory; its processes are dead."""
-    for folder in _recorded(run):
+    remove(recorded(run))
+
+
+def remove(folders: Iterable[Path]) -> None:
+    """The same, for whoever noted them while there was a runtime directory."""
+    for folder in folders:
         _remove(folder)
 
 
@@ -288,7 +298,8 @@ def _children(folder: Path) -> list[Path]:
         return []
 
 
-def _recorded(run: Path) -> list[Path]:
+def recorded(run: Path) -> list[Path]:
+    """Where the groups of the cluster of a runtime directory are."""
     record = records.read(str(run), RECORD) or {}
     return [Path(folder) for folder in record.get("folders") or () if Path(folder).name.startswith("trainmaster-")]
 
