@@ -57,6 +57,7 @@ class JobKind:
     needed: tuple[str, ...] = ()             # roles that a job must have
     single: tuple[str, ...] = ()             # roles of which there is exactly one replica
     never_empty: tuple[str, ...] = ()        # roles that have at least one replica if the job has them
+    one_port: tuple[str, ...] = ()           # roles of whose members the others are told a single port for all
     required: tuple[str, ...] = ()           # fields of the spec that must be there beside the replica map
     scaled: str = ""                         # the role that `kubectl scale` and autoscalers change, if any
 
@@ -226,6 +227,7 @@ XGBOOST_JOB = JobKind(
     deciding=("Master",),
     needed=("Master",),
     single=("Master",),
+    one_port=("Worker",),
 )
 MX_JOB = JobKind(
     resource=Resource(GROUP, VERSION, "mxjobs", "MXJob"),

@@ -20,6 +20,8 @@ MANAGERS = ("kueue.x-k8s.io/multikueue", MANAGED_BY_US)
 ON_REPLICA_FAILURE = "trainmaster.dev/on-replica-failure"
 # The annotation of a job that says when its pods have ended: a `PodEndsWith`.
 POD_ENDS_WITH = "trainmaster.dev/pod-ends-with"
+# The annotation of a job that says which ports its pods have on the network of their host: a `HostPorts`.
+HOST_PORTS = "trainmaster.dev/host-ports"
 
 
 class RestartPolicy(Word):
@@ -54,6 +56,15 @@ class PodEndsWith(Word):
 
     UNSAID = ""
     TRAINING_CONTAINER = "TrainingContainer"
+
+
+class HostPorts(Word):
+    """Which ports pods have that share the network of their host. Unsaid, that of the template or of the kind: of all
+    pods with the same one a host can have one only (B-63).
+    """
+
+    UNSAID = ""
+    OWN = "Own"
 
 
 class ConditionType(Word):

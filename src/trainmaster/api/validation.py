@@ -25,10 +25,12 @@ from trainmaster.api.kubeflow_v1 import (
 )
 from trainmaster.api.meta import Json, Object, metadata, name_of
 from trainmaster.api.policy import (
+    HOST_PORTS,
     MANAGERS,
     ON_REPLICA_FAILURE,
     POD_ENDS_WITH,
     CleanPodPolicy,
+    HostPorts,
     OnReplicaFailure,
     PodEndsWith,
     RestartPolicy,
@@ -178,9 +180,9 @@ def _name(thing: Object) -> Iterator[Problem]:
 
 def _annotations(thing: Object) -> Iterator[Problem]:
     annotations = metadata(thing).get("annotations") or {}
-    for name, words in ((ON_REPLICA_FAILURE, OnReplicaFailure.supported()), (POD_ENDS_WITH, PodEndsWith.supported())):
-        if (said := annotations.get(name)) and said not in words:
-            yield _unsupported(f"metadata.annotations[{name}]", said, words)
+    for name, word in ((ON_REPLICA_FAILURE, OnReplicaFailure), (POD_ENDS_WITH, PodEndsWith), (HOST_PORTS, HostPorts)):
+        if (said := annotations.get(name)) and said not in word.supported():
+            yield _unsupported(f"metadata.annotations[{name}]", said, word.supported())
 
 
 def _run_policy(policy: Mapping[str, Json]) -> Iterator[Problem]:

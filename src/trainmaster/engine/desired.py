@@ -92,7 +92,7 @@ def service(job: TrainingJob, role: Role, index: int) -> CreateService:
         "spec": {
             "clusterIP": "None",
             "selector": named,
-            "ports": _service_ports(job, role),
+            "ports": _service_ports(job, role, index),
             # Peers look for each other while they start; with a readiness probe nobody would be found (B-29).
             "publishNotReadyAddresses": True,
         },
@@ -139,7 +139,8 @@ def _pod_spec(job: TrainingJob, role: Role, index: int, spec: Mapping[str, Json]
     made = {
         **spec,
         "containers": [
-            _container(found, told if job.framework.every_container or found is main else ())
+            _container(_listening(job, role, index, found) if found is main else found,
+                       told if job.framework.every_container or found is main else ())
             for found in role.containers
         ],
         # The kubelet does not know ExitCode: we look at the code and decide.
@@ -160,9 +161,19 @@ def _container(given: Object, told: Environment) -> Object:
     return made
 
 
-def _service_ports(job: TrainingJob, role: Role) -> list[Object]:
+def _listening(job: TrainingJob, role: Role, index: int, main: Object) -> Object:
+    """The training container with the port of its own that a member has on the network of its host, if it has one."""
+    if job.group.own_ports is None or not role.on_host:
+        return main
+    number = job.group.port(role, index)
+    own = {"containerPort": number, "hostPort": number}     # the two must be the same there
+    return {**main, "ports": [given | own if given.get("name") == job.framework.kind.port_name else given
+                              for given in main.get("ports") or ()]}
+
+
+def _service_ports(job: TrainingJob, role: Role, index: int) -> list[Object]:
     """Every port of the main container, each number and protocol once, all named, in the order given."""
-    main = main_container(role.containers, job.framework.kind.container) or {}
+    main = _listening(job, role, index, main_container(role.containers, job.framework.kind.container) or {})
     made: dict[str, Object] = {}
     for given in main.get("ports") or ():
         number, protocol = given["containerPort"], given.get("protocol") or "TCP"

@@ -33,6 +33,8 @@ class Site:
 
 
 ANYWHERE = Site()
+# Below those that Kubernetes gives to services, and those that Linux gives to outgoing connections.
+OWN_PORTS = range(10_000, 30_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class Role:
         return self.spec.template
 
     @property
+    def on_host(self) -> bool:
+        """Whether its pods share the network of their host."""
+        return bool((self.template.get("spec") or {}).get("hostNetwork"))
+
+    @property
     def containers(self) -> list[Object]:
         return list((self.template.get("spec") or {}).get("containers") or ())
 
@@ -70,6 +77,7 @@ class Group:
     spec: JobSpec
     roles: tuple[Role, ...]
     site: Site = ANYWHERE
+    own_ports: int | None = None      # where they begin, if members on the network of their host have their own (B-63)
     # Every member is told of every other: worked out once, or 500 members would mean 250,000 addresses.
     _addresses: dict[str, list[str]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -90,7 +98,7 @@ class Group:
     def address(self, role: Role, index: int) -> str:
         """The full name of a member and its port, reachable from any namespace."""
         domain = f".{self.site.cluster_domain}" if self.site.cluster_domain else ""
-        return f"{self.host(role, index)}.{self.namespace}.svc{domain}:{self.port(role)}"
+        return f"{self.host(role, index)}.{self.namespace}.svc{domain}:{self.port(role, index)}"
 
     def addresses(self, role: Role) -> list[str]:
         """Those of all members of a role, by index."""
@@ -98,7 +106,13 @@ class Group:
             self._addresses[role.name] = [self.address(role, index) for index in range(role.replicas)]
         return self._addresses[role.name]
 
-    def port(self, role: Role) -> int:
+    def port(self, role: Role, index: int = 0) -> int:
+        """Where a member listens. An own port follows from the job and the member, so that nobody has to keep it: two
+        members of a job never have the same one, and members of two jobs seldom.
+        """
+        if self.own_ports is not None and role.on_host:
+            roles, number = self.kind.roles, 0 if role.name in self.kind.one_port else index
+            return OWN_PORTS[(self.own_ports + roles.index(role.name) + number * len(roles)) % len(OWN_PORTS)]
         main = main_container(role.containers, self.kind.container) or {}
         for port in main.get("ports") or ():
             if port.get("name") == self.kind.port_name:

@@ -56,7 +56,7 @@ def restarts(group: Group, role: Role, count: int) -> str:
 def _config(group: Group, me: Member) -> Json:
     roles = sorted(group.roles, key=lambda role: role.word)
     return {
-        "cluster": {role.word: [{"url": group.host(role, index), "port": group.port(role)}
+        "cluster": {role.word: [{"url": group.host(role, index), "port": group.port(role, index)}
                                 for index in range(role.replicas)] for role in roles},
         "labels": {role.word: _label(role) for role in roles},
         "task": {"type": me.role.word, "index": me.index},

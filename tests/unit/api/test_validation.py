@@ -363,6 +363,7 @@ def test_words_that_torchrun_does_not_know_are_told_and_not_refused(fields: Obje
 @pytest.mark.parametrize(("name", "supported"), [
     pytest.param("on-replica-failure", '"RestartAll", "FailAll"', id="what one failed replica means"),
     pytest.param("pod-ends-with", '"TrainingContainer"', id="B-43: when a pod has ended"),
+    pytest.param("host-ports", '"Own"', id="B-63: which ports pods have on the network of their host"),
 ])
 def test_what_an_annotation_asks_for_must_be_a_word_that_we_know(name: str, supported: str) -> None:
     thing = tfjob()
