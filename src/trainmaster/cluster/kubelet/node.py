@@ -80,4 +80,5 @@ class Node:
         await register.keep_alive(self.settings, self._client, self._host.clock, self._host.notes)
 
     async def serve(self, ready: Callable[[], None]) -> None:
+        await self.pods.known()
         await self._server.run(self.settings.socket, ready)

@@ -75,6 +75,7 @@ class Pods:
         self._trouble = False                      # the API could not be reached, and that was said
         self._draining = False
         self._drained = asyncio.Event()
+        self._taken = asyncio.Event()              # the pods that were there when we began
         self._controller: Controller[str] = Controller(
             "kubelet", self._reconcile, clock=clock, workers=WORKERS, informers=[informer]
         )
@@ -85,6 +86,7 @@ class Pods:
         for pod in left_behind:
             self._take(pod, gone=True)
         self._informer.on_change(self._changed)
+        self._taken.set()
         evicting = asyncio.create_task(self._evict())
         try:
             await self._controller.run()
@@ -95,6 +97,10 @@ class Pods:
                 life.cancel()
                 for process in [*life.processes.values(), *([life.sandbox] if life.sandbox else [])]:
                     process.forget()
+
+    async def known(self) -> None:
+        """Return when the pods of this node are known: before, nobody can be told that there is none of a name."""
+        await self._taken.wait()
 
     async def _evict(self) -> None:
         """Look at the disk now and then, and end the pods that use more of it than they may."""
