@@ -31,6 +31,11 @@ from trainmaster.runtime.recorder import Recorder
 
 CREATIONS = {PODS: "created_pods_total", SERVICES: "succeeded_service_creation_total"}
 FAILED_CREATIONS = {PODS: "failed_pods_total", SERVICES: "failed_service_creation_total"}
+# Of reasons, and of messages.
+VERBS: dict[type, tuple[str, str]] = {
+    CreateCompanion: ("Create", "creating"), UpdateCompanion: ("Update", "updating"),
+    DeleteCompanion: ("Delete", "deleting"),
+}
 
 log = logger("operator")
 
@@ -127,22 +132,20 @@ class Hands:
         try:
             match action:
                 case CreateCompanion():
-                    verb = "creat"
                     await beside.create(action)
                     self._count("created", action.resource)
                 case UpdateCompanion():
-                    verb = "updat"
                     await beside.update(action, namespace)
                 case DeleteCompanion():
-                    verb = "delet"
                     await beside.delete(action, namespace, tell)
                     self._count("deleted", action.resource)
         except NotFound as gone:
-            if verb == "creat" and (gone.status.get("details") or {}).get("kind") != "namespaces":
+            if isinstance(action, CreateCompanion) and (gone.status.get("details") or {}).get("kind") != "namespaces":
                 await self._failed(f"FailedCreate{kind}", f"Error creating: {_no_such(action.resource)}", job, gone)
-            return None if verb == "delet" else gone
+            return None if isinstance(action, DeleteCompanion) else gone
         except KubeError as problem:
-            await self._failed(f"Failed{verb.capitalize()}e{kind}", f"Error {verb}ing: {problem}", job, problem)
+            verb, doing = VERBS[type(action)]
+            await self._failed(f"Failed{verb}{kind}", f"Error {doing}: {problem}", job, problem)
             return problem
         return None
 
