@@ -75,13 +75,20 @@ def _left(before: census.Census, folder: Path) -> dict[str, list[str]]:
             "temporary files": [str(path) for path in folder.iterdir() if not path.name.startswith(KEPT)],
         }
         homes = census.homes(besides=census.below(os.getpid()))
-        theirs = {cgroups.name_for(home / "run") for home in homes}
+        theirs = {cgroups.name_for(home / "run") for home in homes} | _names_elsewhere(found["groups"])
         found["groups"] = [path for path in found["groups"] if not theirs & set(Path(path).parts)]
         found["files"] = [path for path in found["files"]
                           if path != str(folder) and not any(home.is_relative_to(path) for home in homes)]
         return {sort: things for sort, things in found.items() if things}
 
     return _patiently(look)
+
+
+def _names_elsewhere(groups: list[str]) -> set[str]:
+    """Of clusters that were started where we are not: their groups are below the group of somebody else's session."""
+    trees = cgroups.hierarchies(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
+    above = {place for tree in trees for place in (tree.own, *tree.own.parents)}
+    return {Path(group).name for group in groups if Path(group).parent not in above}
 
 
 def _reaped() -> bool:

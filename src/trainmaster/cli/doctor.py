@@ -23,8 +23,9 @@ def command(asked: cluster.Asked, form: str) -> None:
     With --kubeconfig, --context or KUBECONFIG: what that cluster lacks for training jobs, instead. The embedded cluster
     is looked at as well if it is up.
     """
-    elsewhere = bool(asked.kubeconfig or asked.context or os.environ.get("KUBECONFIG"))
     home = Home.from_environment()
+    elsewhere = bool(asked.kubeconfig or asked.context
+                     or os.environ.get("KUBECONFIG", "") not in ("", str(home.kubeconfig)))
     found = [*([] if elsewhere else _of_this_machine(home)), *(_of_cluster(asked) if elsewhere or _is_up(home) else [])]
     if form in ("json", "yaml"):
         printed([{"what": each.what, "fine": each.fine, "told": each.told} for each in found], form)

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from trainmaster.cli.main import cli
 from trainmaster.local.doctor import findings
 from trainmaster.local.home import Home
 
@@ -22,3 +24,11 @@ def test_everything_is_looked_at(tmp_path: Path) -> None:
     if found["pods"].fine:
         assert {"services", "outside"} <= found.keys()
     assert not list(tmp_path.iterdir()), "nothing is left"
+
+
+def test_the_machine_is_looked_at_though_the_environment_names_its_own_cluster(tmp_path: Path) -> None:
+    """As `up` tells people to have it; the cluster is down, perhaps since it cannot start."""
+    environment = {"TRAINMASTER_HOME": str(tmp_path), "KUBECONFIG": str(Home(tmp_path).kubeconfig)}
+    said = CliRunner().invoke(cli, ["doctor", "-o", "name"], env=environment).stdout
+
+    assert {"Python", "home", "pods", "limits"} <= set(said.split())
