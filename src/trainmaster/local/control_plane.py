@@ -118,10 +118,11 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         write_kubeconfig(home.kubeconfig, url, known.authority, known.tokens["admin"])
         for node in here:
             write_kubeconfig(home.keys / node.kubeconfig, url, known.authority, known.tokens[node.user])
+        directories = Directories(home.volumes, remove, tuple(node.name for node in here))
         async with asyncio.TaskGroup() as group:
             parts_at_work = [
                 group.create_task(kept_running(name, work, clock))
-                for name, work in {**workers(server, clock, known.authority, listening.port, asked, home.volumes),
+                for name, work in {**workers(server, clock, known.authority, listening.port, asked, directories),
                                    "progress": taken.run}.items()
                 if not (asked.only_apiserver and name in NOT_OF_THE_API)
             ]
@@ -142,7 +143,7 @@ def authenticator(known: keys.Keys, here: Sequence[LocalNode]) -> Authenticator:
 
 
 def workers(
-    server: ApiServer, clock: Clock, authority: bytes, port: int, asked: Asked, volumes: Path
+    server: ApiServer, clock: Clock, authority: bytes, port: int, asked: Asked, directories: Directories
 ) -> dict[str, Work]:
     """Everything that works on the API from inside, each under its own identity."""
     scheduling = client_of(server, Identity("system:kube-scheduler"))
@@ -153,7 +154,7 @@ def workers(
 
     return {
         "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port),
-                                               directories=Directories(volumes, remove)),
+                                               directories=directories),
         "scheduler": lambda: schedule(scheduling, clock, asked),
         "operator": lambda: operate(training, clock, Site(gang_scheduler=GANG_SCHEDULERS[asked.gang_scheduler])),
         "simulated-nodes": lambda: simulated.run(managing("simulated-nodes"), clock, asked.simulated_nodes,

@@ -3,7 +3,7 @@
 Binding is two writes, the volume's first: a volume that points to a claim is nobody else's, whatever happens then.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -197,8 +197,8 @@ def for_volume(volume: Object, claim: Object | None) -> VolumeStep:
     return Nothing()
 
 
-def provisioned(claim: Object, class_: Object, node: str, path: str) -> Object:
-    """A volume for a claim: a directory that the node makes when it is first used."""
+def provisioned(claim: Object, class_: Object, nodes: Sequence[str], path: str) -> Object:
+    """A volume for a claim: a directory that the node makes when it is first used. `nodes` have it; none: all."""
     spec: Object = {
         "accessModes": claim["spec"].get("accessModes") or ["ReadWriteOnce"],
         "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
@@ -208,8 +208,8 @@ def provisioned(claim: Object, class_: Object, node: str, path: str) -> Object:
         "storageClassName": name_of(class_),
         "volumeMode": "Filesystem",
     }
-    if node:
-        term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+    if nodes:
+        term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
     return {
         "apiVersion": "v1", "kind": "PersistentVolume", "spec": spec,

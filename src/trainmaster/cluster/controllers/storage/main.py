@@ -35,6 +35,7 @@ class Directories:
 
     root: Path
     remove: Callable[[Path], None]
+    nodes: tuple[str, ...] = ()        # of one machine, which have this disk in common
 
 
 async def run(client: Client, clock: Clock, inventory: Inventory, directories: Directories) -> None:
@@ -172,7 +173,8 @@ class Storage:
         place = f"pvc-{uid_of(claim)}_{namespace_of(claim)}_{name_of(claim)}"
         await self._tell(claim, "Provisioning", "External provisioner is provisioning volume for claim "
                                                 f'"{namespace_of(claim)}/{name_of(claim)}"', by=self._provisioner)
-        made = binding.provisioned(claim, class_, node, str(self._directories.root / place))
+        seen_by = self._directories.nodes if node in self._directories.nodes else (node,) if node else ()
+        made = binding.provisioned(claim, class_, seen_by, str(self._directories.root / place))
         try:
             volume = await self._client.create(PERSISTENT_VOLUMES, made)
         except AlreadyExists:

@@ -134,7 +134,8 @@ def test_volumes(expected: VolumeStep, thing: Object, named: Object | None) -> N
 
 
 def test_a_volume_that_is_made_for_a_claim() -> None:
-    made = provisioned(claim("local-path", "5Gi", accessModes=["ReadWriteMany"]), local_path(), "here", "/v/x")
+    wanted = claim("local-path", "5Gi", accessModes=["ReadWriteMany"])
+    made = provisioned(wanted, local_path(), ["here", "here-2"], "/v/x")
 
     assert "pvc-c1" == made["metadata"]["name"]
     assert ({"storage": "5Gi"}, ["ReadWriteMany"], "Delete", "local-path") == tuple(
@@ -142,3 +143,5 @@ def test_a_volume_that_is_made_for_a_claim() -> None:
         ("capacity", "accessModes", "persistentVolumeReclaimPolicy", "storageClassName")
     )
     assert {"path": "/v/x", "type": "DirectoryOrCreate"} == made["spec"]["hostPath"]
+    term, = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert ["here", "here-2"] == term["matchExpressions"][0]["values"]
