@@ -67,7 +67,9 @@ def index() -> str:
 
 def commands() -> str:
     codes = "Exit codes of all: 0 done, 1 it failed, 2 bad input, 3 no cluster, 130 interrupted."
-    parts = ["# Commands", "", codes, ""]
+    which = ("`-n`, `--kubeconfig` and `--context` may stand before a command, too. Those that ask no cluster take "
+             "them for the\nsake of scripts, and do nothing with them.")
+    parts = ["# Commands", "", codes, "", which, ""]
     root = click.Context(cli, info_name="trainmaster")
     parts += [f"- [{name}](#trainmaster-{name}): {sentence}" for name, (_, sentence) in COMMANDS.items()]
     for name in COMMANDS:
@@ -87,7 +89,7 @@ def _command(found: click.Command, ctx: click.Context, called: str) -> Iterator[
     if example:
         yield f"\nExample: `{example}`"
     rows = [_option(each, ctx) for each in found.get_params(ctx)
-            if isinstance(each, click.Option) and "--help" not in each.opts]
+            if isinstance(each, click.Option) and "--help" not in each.opts and not each.hidden]
     if rows:
         yield "\n| option | meaning |\n|---|---|"
         yield from rows

@@ -37,6 +37,7 @@ COMMANDS = {
     "scheduler": ("trainmaster.cli.scheduler", "Run only the gang scheduler, against the cluster of a kubeconfig."),
 }
 
+BEFORE = "trainmaster.before"      # words that were said before the command
 
 SECTIONS = (      # of `--help`
     ("Jobs", ("run", "get", "describe", "explain", "logs", "events", "wait", "scale", "suspend", "resume", "restart",
@@ -54,6 +55,20 @@ def debug() -> click.Option:
     return click.Option(["--debug"], is_flag=True, expose_value=False, help="Show where an unexpected error happened.")
 
 
+def cluster_options(*, used: bool) -> list[click.Option]:
+    """Which cluster, before the command as after it. A command that asks none takes them all the same, as kubectl's do:
+    scripts write them once for all."""
+    return [click.Option(words, expose_value=False, hidden=not used, help="As after the command.",
+                         callback=_handed_on if used else None)
+            for words in (["-n", "--namespace"], ["--kubeconfig"], ["--context"])]
+
+
+def _handed_on(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """What is said before the command is said to it first, so that what is said after it counts more."""
+    if value is not None:
+        ctx.meta.setdefault(BEFORE, []).extend([param.opts[-1], value])
+
+
 class Lazy(click.Group):
     """A group whose commands are modules, each with a click command called `command`."""
 
@@ -65,8 +80,8 @@ class Lazy(click.Group):
             return None
         found = importlib.import_module(COMMANDS[cmd_name][0]).command
         assert isinstance(found, click.Command)
-        if not any("--debug" in each.opts for each in found.params):
-            found.params.append(debug())
+        there = {word for each in found.params for word in each.opts}
+        found.params += [each for each in (*cluster_options(used=False), debug()) if each.opts[-1] not in there]
         return found
 
     def invoke(self, ctx: click.Context) -> object:
@@ -94,7 +109,7 @@ class Lazy(click.Group):
 
             near = difflib.get_close_matches(args[0], COMMANDS, 1, 0.5)
             ctx.fail(f"No such command '{args[0]}'.{f' Did you mean {near[0]}?' if near else ''}")
-        return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, [*args[:1], *ctx.meta.get(BEFORE, ()), *args[1:]])
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -107,6 +122,9 @@ def cli() -> None:
     trainmaster run job.yaml      run a job here and follow it to its end
     trainmaster up                start the embedded cluster; kubectl works with it
     """
+
+
+cli.params += cluster_options(used=True)
 
 
 def main() -> None:

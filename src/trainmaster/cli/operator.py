@@ -21,14 +21,18 @@ class GoFlags(click.Command):
         return super().parse_args(ctx, [_two_dashes(word) for word in args])
 
 
+SHORT = {"namespace": ["-n"]}      # as with all commands; Go's have none
+
+
 def options() -> list[click.Parameter]:
     made: list[click.Parameter] = []
     for flag in flags.FLAGS:
         switch = isinstance(flag.default, bool)
         said = flag.meaning if not flag.stands_for else f"{flag.meaning} The same as --{flag.stands_for}."
         made.append(click.Option(
-            [f"--{flag.name}", flag.name.replace("-", "_")], multiple=True, metavar="[true|false]" if switch else None,
-            is_flag=False, flag_value="true" if switch else None, help=f"{said}{_default(flag)}",
+            [*SHORT.get(flag.name, ()), f"--{flag.name}", flag.name.replace("-", "_")], multiple=True,
+            metavar="[true|false]" if switch else None, is_flag=False, flag_value="true" if switch else None,
+            help=f"{said}{_default(flag)}",
         ))
     return made
 

@@ -4,7 +4,8 @@ import time
 
 import click
 
-from trainmaster.cli.output import BAD_INPUT, NO_CLUSTER, Told, say
+from trainmaster.cli.cluster import output
+from trainmaster.cli.output import BAD_INPUT, NO_CLUSTER, Told, printed, say
 from trainmaster.local.asked import GANG_SCHEDULERS, VOLCANO, Asked
 from trainmaster.local.home import Home
 from trainmaster.local.nodes import MOST
@@ -32,9 +33,10 @@ from trainmaster.local.up import Up, up
               help="Add N nodes whose pods are only simulated.")
 @click.option("--fake-node", metavar="NAME=AMOUNT,…", default="cpu=64,memory=512Gi,nvidia.com/gpu=8", show_default=True,
               help="What each of them offers.")
+@output
 def command(foreground: bool, port: int, nodes: int | None, cpus: str | None, memory: str | None,
             resources: tuple[str, ...], only: str | None, gang: str, preempt: bool, reclaim: bool, fake_nodes: int,
-            fake_node: str) -> None:
+            fake_node: str, form: str) -> None:
     """Start the embedded cluster in the background and wait until it is ready; with --foreground, stay with it."""
     home = Home.from_environment()
     began = time.monotonic()
@@ -52,7 +54,14 @@ def command(foreground: bool, port: int, nodes: int | None, cpus: str | None, me
         say(f"The cluster is up at {cluster.server} after {time.monotonic() - began:.1f} s.")
     if len(cluster.nodes) > 1:
         say(f"  {len(cluster.nodes)} nodes: {', '.join(cluster.nodes)}")
-    say(f"  export KUBECONFIG={home.kubeconfig}")
+    if form in ("json", "yaml"):
+        printed({"server": cluster.server, "kubeconfig": str(home.kubeconfig), "home": str(home.path),
+                 "nodes": list(cluster.nodes) if not only else [], "alreadyUp": cluster.already}, form)
+    elif form == "name":
+        for name in cluster.nodes if not only else ():
+            click.echo(f"node/{name}")
+    else:
+        say(f"  export KUBECONFIG={home.kubeconfig}")
     if foreground:
         _stay(home)
 

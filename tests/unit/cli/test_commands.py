@@ -25,9 +25,7 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
 
 
 # What they print has one form only.
-FORMLESS = {"up", "down", "crds", "operator", "scheduler", "completion"}
-# Of this machine, or of none.
-CLUSTERLESS = {"up", "down", "status", "validate", "images", "crds", "completion", "operator", "scheduler"}
+FORMLESS = {"crds", "operator", "scheduler", "completion"}
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -41,8 +39,25 @@ def test_commands_have_the_same_options(name: str) -> None:
         form = options["-o"].type
         assert isinstance(form, click.Choice)
         assert ["table", "wide", "json", "yaml", "name"] == list(form.choices)
-    if name not in CLUSTERLESS:
-        assert {"-n", "--namespace", "--kubeconfig", "--context"} <= set(options)
+    assert {"-n", "--namespace", "--kubeconfig", "--context"} <= set(options)
+
+
+@pytest.mark.parametrize("words", [
+    pytest.param(["--kubeconfig", "/nowhere", "get", "jobs"], id="before the command"),
+    pytest.param(["get", "jobs", "--kubeconfig", "/nowhere"], id="after it"),
+    pytest.param(["--kubeconfig", "/elsewhere", "get", "jobs", "--kubeconfig", "/nowhere"], id="the last word counts"),
+    pytest.param(["--kubeconfig", "/nowhere", "-n", "a", "--context", "b", "exec", "mnist", "--", "-n"],
+                 id="all of them"),
+])
+def test_which_cluster_is_said_before_the_command_or_after_it(words: list[str]) -> None:
+    done = run(*words, home=Path("/home-of-nobody"))
+
+    assert 2 == done.exit_code
+    assert "/nowhere" in done.output
+
+
+def test_who_asks_no_cluster_takes_the_word_for_one_all_the_same() -> None:
+    assert 0 == run("-n", "a", "crds", "--kubeconfig", "/nowhere").exit_code
 
 
 def test_help_lists_every_command_and_loads_none() -> None:
