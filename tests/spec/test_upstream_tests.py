@@ -66,6 +66,26 @@ def exists(name: str) -> bool:
     return re.search(rf"^(async )?def {function}\(", text, re.MULTILINE) is not None and beginning in text
 
 
+MARKS: dict[str, list[dict[str, Any]]] = yaml.safe_load((HERE / "scheduler-marks.yaml").read_text())
+
+
+@pytest.mark.parametrize("row", [row for rows in MARKS.values() for row in rows], ids=lambda row: row["mark"])
+def test_a_mark_of_the_specification_of_gangs_is_seen(row: dict[str, Any]) -> None:
+    assert row.get("ours") or row.get("differs")
+    assert [] == [name for name in row.get("ours", []) if not exists(name)]
+
+
+@pytest.mark.skipif(not SPECS.exists(), reason=f"the specification is not in {SPECS}")
+@pytest.mark.parametrize(("section", "pattern"), [
+    pytest.param("10. Requirements", r"^(R\d+) ", id="requirements"),
+    pytest.param("13. Known bugs, surprises, wishes", r"^\| (\d+) \|", id="verdicts on what is wrong elsewhere"),
+])
+def test_no_mark_of_the_specification_of_gangs_is_left_out(section: str, pattern: str) -> None:
+    text = (SPECS / "gang-scheduling.md").read_text().partition(f"\n## {section}")[2].partition("\n## ")[0]
+
+    assert re.findall(pattern, text, re.MULTILINE) == [row["mark"] for row in MARKS[section]]
+
+
 @pytest.mark.skipif(not parity.scenarios(), reason=f"the recordings are not in {parity.KIT}")
 def test_every_scenario_that_is_named_was_recorded() -> None:
     named = {name for row in ROWS for name in row.get("scenarios", [])}

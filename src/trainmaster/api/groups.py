@@ -13,6 +13,8 @@ VOLCANO_QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue",
 VOLCANO_COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")
 KUBE_BATCH_GROUPS = Resource("scheduling.incubator.k8s.io", "v1alpha1", "podgroups", "PodGroup")
 KUBE_BATCH_QUEUES = Resource("scheduling.incubator.k8s.io", "v1alpha1", "queues", "Queue", namespaced=False)
+KUBE_BATCH_LATER_GROUPS = Resource("scheduling.sigs.dev", "v1alpha2", "podgroups", "PodGroup")
+KUBE_BATCH_LATER_QUEUES = Resource("scheduling.sigs.dev", "v1alpha2", "queues", "Queue", namespaced=False)
 COSCHEDULING_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 T9K_GROUPS = Resource("scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup")
 T9K_QUEUES = Resource("scheduler.tensorstack.dev", "v1beta1", "queues", "Queue")
@@ -57,9 +59,10 @@ def definitions() -> list[Object]:
         _definition(VOLCANO_COMMANDS, [], None, [], whole={      # an order is no state: neither spec nor status
             "action": _TEXT, "target": {"type": "object", **_KEEP}, "reason": _TEXT, "message": _TEXT,
         }, status_part=False),
-        _definition(KUBE_BATCH_GROUPS, [], {
-            "minMember": _COUNT, "queue": _TEXT, "priorityClassName": _TEXT}, [_AGE], status_part=False),
-        _definition(KUBE_BATCH_QUEUES, [], {"weight": _COUNT, "capability": _AMOUNTS}, [_AGE], status_part=False),
+        *(_definition(kind, [], {"minMember": _COUNT, "queue": _TEXT, "priorityClassName": _TEXT}, [_AGE],
+                      status_part=False) for kind in (KUBE_BATCH_GROUPS, KUBE_BATCH_LATER_GROUPS)),
+        *(_definition(kind, [], {"weight": _COUNT, "capability": _AMOUNTS}, [_AGE], status_part=False)
+          for kind in (KUBE_BATCH_QUEUES, KUBE_BATCH_LATER_QUEUES)),
         _definition(COSCHEDULING_GROUPS, ["pgs"], {      # its other short name, pg, is Volcano's here
             "minMember": {**_COUNT, "minimum": 1}, "minResources": _AMOUNTS, "scheduleTimeoutSeconds": _COUNT,
         }, [_column("Phase", "string", ".status.phase"), _column("MinMember", "integer", ".spec.minMember"),

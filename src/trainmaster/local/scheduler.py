@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 
 from trainmaster.api.groups import VOLCANO_COMMANDS
 from trainmaster.api.meta import Resource
@@ -36,13 +36,18 @@ async def run(access: Access, names: tuple[str, ...], settings: Settings) -> Non
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await loop.run(client, RealClock(), settings, served, singles=False, stop=stop,
-                       commands=VOLCANO_COMMANDS in there)
+                       lacks=_kinds(served) - there)
     finally:
         await client.close()
 
 
-def _served(there: AbstractSet[Resource], names: tuple[str, ...]) -> tuple[Dialect, ...]:
-    found = tuple(dialect for dialect in DIALECTS if dialect.groups in there and (not names or dialect.name in names))
+def _kinds(served: Iterable[Dialect]) -> set[Resource]:
+    return {VOLCANO_COMMANDS, *(kind for each in served for kind in (*each.group_kinds, *each.queue_kinds))}
+
+
+def _served(there: set[Resource], names: tuple[str, ...]) -> tuple[Dialect, ...]:
+    found = tuple(dialect for dialect in DIALECTS
+                  if there.intersection(dialect.group_kinds) and (not names or dialect.name in names))
     missing = [name for name in names if name not in {dialect.name for dialect in found}]
     if missing or not found:
         kinds = ", ".join(f"{dialect.groups.plural}.{dialect.groups.group}" for dialect in DIALECTS

@@ -60,7 +60,8 @@ CONTROLLERS: dict[str, tuple[Rule, ...]] = {
 }
 # Besides the role that Kubernetes gives its scheduler: gangs and queues, in every dialect.
 SCHEDULER, SCHEDULER_ROLE = "system:kube-scheduler", "trainmaster:scheduler"
-_DIALECTS = ("scheduling.volcano.sh", "scheduling.incubator.k8s.io", "scheduling.x-k8s.io", "scheduler.tensorstack.dev")
+_DIALECTS = ("scheduling.volcano.sh", "scheduling.incubator.k8s.io", "scheduling.sigs.dev",
+             "scheduling.x-k8s.io", "scheduler.tensorstack.dev")
 SCHEDULES = (
     Rule((*_READ, "create", "patch"), _DIALECTS, ("podgroups", "queues")),
     Rule(("patch",), _DIALECTS, ("podgroups/status", "queues/status")),

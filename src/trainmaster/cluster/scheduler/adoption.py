@@ -5,12 +5,12 @@ Everything can be repeated: a pod that is not tied yet is found again, and so is
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from trainmaster.api.core import PODS
-from trainmaster.api.meta import Object, controller_of, metadata, name_of
+from trainmaster.api.meta import Object, Resource, controller_of, metadata, name_of
 from trainmaster.cluster.scheduler import dialects, owners
 from trainmaster.cluster.scheduler.dialects import Dialect
 from trainmaster.cluster.scheduler.settings import Verdict
@@ -26,10 +26,11 @@ SCALED = ("ReplicaSet", "StatefulSet")      # their number of pods may become no
 class Adoption:
     """`again` asks for another decision in a moment, after something went wrong."""
 
-    def __init__(self, client: Client, served: tuple[Dialect, ...], gate: asyncio.Semaphore,
-                 again: Callable[[], None]) -> None:
+    def __init__(self, client: Client, served: tuple[Dialect, ...], lacks: Collection[Resource],
+                 gate: asyncio.Semaphore, again: Callable[[], None]) -> None:
         self._client = client
         self._served = served
+        self._lacks = lacks
         self._gate = gate
         self._again = again
         self._empty: set[str] = set()      # UIDs of groups of ours without pods, looked into
@@ -47,8 +48,9 @@ class Adoption:
             async with self._gate:
                 above = await owners.owner_of(self._client, pod)
                 group = dialects.group_for(pod, dialect, controller_of(pod), above[1] if above else None)
+                kind = next(each for each in dialect.group_kinds if each not in self._lacks)
                 with suppress(AlreadyExists):
-                    await self._client.create(dialect.groups, group)
+                    await self._client.create(kind, {**group, "apiVersion": kind.api_version})
                 meta = metadata(pod)
                 body = {"metadata": {"uid": meta["uid"], **dialects.tied(dialect, name_of(group))}}
                 await self._client.patch(PODS, meta["name"], meta["namespace"], body)
@@ -72,7 +74,7 @@ class Adoption:
     async def clear(self, verdict: Verdict) -> None:
         """A set of no pods needs no group. Between two of its pods it does: then it still wants some."""
         group = verdict.group
-        resource, place = dialects.by_name(group.key.dialect).groups, group.key.key
+        resource, place = dialects.by_name(group.key.dialect).kind_of(group.raw), group.key.key
         try:
             async with self._gate:
                 above = await owners.owner_of(self._client, group.raw)

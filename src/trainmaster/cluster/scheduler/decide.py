@@ -216,9 +216,10 @@ def _comes_back(floor: Floor, gang: Gang) -> bool:
 
 
 def _coscheduling_phase(gang: Gang) -> str:
-    """As the controller of scheduler-plugins has it; failed and finished are for good."""
+    """As the controller of scheduler-plugins has it. Failed and finished are for good there; here until somebody makes
+    new pods."""
     now = gang.group.phase
-    if now in {"Failed", "Finished"}:
+    if now in {"Failed", "Finished"} and all(pod.state in {State.SUCCEEDED, State.FAILED} for pod in gang.pods):
         return now
     states = [pod.state for pod in gang.pods]
     running, done = states.count(State.RUNNING), states.count(State.SUCCEEDED)

@@ -72,6 +72,21 @@ class Dialect:
     refusal: Callable[[Mapping[str, int], int], str]
     enqueues: bool = False                      # pods are made only once the group is let in
     status_part: bool = True                    # the group's CRD has a status subresource
+    later: tuple[Resource, ...] = ()            # the same two kinds in a later API group, if there is one
+
+    @property
+    def group_kinds(self) -> tuple[Resource, ...]:
+        """All in which its groups are written, the first of which counts if there are two of one name."""
+        return (self.groups, *(kind for kind in self.later if kind.kind == self.groups.kind))
+
+    @property
+    def queue_kinds(self) -> tuple[Resource, ...]:
+        return () if self.queues is None else (
+            self.queues, *(kind for kind in self.later if kind.kind == self.queues.kind))
+
+    def kind_of(self, raw: Object) -> Resource:
+        """The kind of a group, as it is written."""
+        return next((kind for kind in self.group_kinds if kind.api_version == raw.get("apiVersion")), self.groups)
 
     @property
     def queued(self) -> bool:
@@ -81,7 +96,7 @@ class Dialect:
 VOLCANO = Dialect("volcano", "volcano", groups.VOLCANO_GROUPS, groups.VOLCANO_QUEUES, _annotated, unavailable,
                   enqueues=True, status_part=False)
 KUBE_BATCH = Dialect("kube-batch", "kube-batch", groups.KUBE_BATCH_GROUPS, groups.KUBE_BATCH_QUEUES, _annotated, crude,
-                     status_part=False)
+                     status_part=False, later=(groups.KUBE_BATCH_LATER_GROUPS, groups.KUBE_BATCH_LATER_QUEUES))
 COSCHEDULING = Dialect("scheduler-plugins", "scheduler-plugins-scheduler", groups.COSCHEDULING_GROUPS, None, _labelled,
                        available)
 T9K = Dialect("t9k", "t9k-scheduler", groups.T9K_GROUPS, groups.T9K_QUEUES, _t9k_labelled, available)

@@ -2,32 +2,37 @@
 
 A group says what it needs at least. It is let in as long as its namespace's quotas, its queue and the cluster, with a
 factor above what there is, could have that beside what was promised to others. Refusing one does not hold up the next.
+Three things are done better than by Volcano: what was promised to a group whose pods may use some nodes only counts for
+those nodes; what the group could send away or take back counts as free where that is switched on; and a group that has
+made no pods yet is asked about again, and sent back if there is no room for it any more.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainmaster.cluster.scheduler import dialects
-from trainmaster.cluster.scheduler.amounts import ONE, PODS, Amounts, minus, plus, total
-from trainmaster.cluster.scheduler.floor import Floor
-from trainmaster.cluster.scheduler.gangs import Gang
+from trainmaster.cluster.scheduler import dialects, filters
+from trainmaster.cluster.scheduler.amounts import ONE, PODS, Amounts, add, minus, plus, total
+from trainmaster.cluster.scheduler.floor import Floor, unplaced
+from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, Gang
 from trainmaster.cluster.scheduler.limits import beyond
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
 from trainmaster.cluster.scheduler.shortages import holders, queue_full
+
+ALL_NODES: frozenset[str] = frozenset()
 
 
 def enqueue(floor: Floor) -> Iterator[None]:
     """Let in whom there is something for, in order; stops after each."""
     there = []
     for number, gang in enumerate(floor.gangs):
-        if gang.pending and dialects.by_name(gang.group.key.dialect).enqueues:
-            there.append((floor.order(gang), number, gang))
+        if (gang.pending or gang.idle) and dialects.by_name(gang.group.key.dialect).enqueues:
+            there.append((not gang.idle, floor.order(gang), number, gang))
             yield
     books = _Books(floor) if there else None
     before: Counter[Account] = Counter()      # gangs of a queue that are further in front and not let in either
-    for _, _, gang in sorted(there):
+    for _, _, _, gang in sorted(there):
         account = floor.account(gang)
         if books is None or account is None or not account.open or not account.leaf:
             continue      # said by `allocate`
@@ -48,7 +53,7 @@ class _Books:
     def __init__(self, floor: Floor) -> None:
         self._floor = floor
         self._used = total(minus(node.offers, node.idle) for node in floor.trial.snapshot.nodes.values())
-        self._promised = total(account.inqueue for account in floor.accounts.values())
+        self._promised = _promised(floor)
         self._spaces: dict[str, dict[str, int]] = {}
 
     def promise(self, gang: Gang, account: Account) -> None:
@@ -83,8 +88,9 @@ class _Books:
     def _by_cluster(self, gang: Gang, account: Account, wanted: Amounts) -> tuple[str, Reason] | None:
         cluster, factor = self._floor.cluster, self._floor.settings.overcommit
         taken = plus(self._promised, self._used)
-        over = sorted(name for name, amount in wanted.items()
-                      if amount + taken.get(name, 0) > int(cluster.get(name, 0) * factor))
+        if over := self._over(wanted, taken):
+            taken = minus(taken, _could_be_freed(self._floor, gang, account))
+            over = self._over(wanted, taken)
         if not over:
             return None
         # The factor is Volcano's business; what people lack is what is really not there.
@@ -93,6 +99,54 @@ class _Books:
             Code.CLUSTER_FULL, least=gang.least, queue=account.queue.name, short=short,
             nodes=len(self._floor.trial.snapshot.nodes), holders=holders(self._floor, gang, over),
             ever=all(amount <= cluster.get(name, 0) * factor for name, amount in wanted.items())))
+
+    def _over(self, wanted: Amounts, taken: Amounts) -> list[str]:
+        cluster, factor = self._floor.cluster, self._floor.settings.overcommit
+        return sorted(name for name, amount in wanted.items()
+                      if amount + taken.get(name, 0) > int(cluster.get(name, 0) * factor))
+
+
+def _promised(floor: Floor) -> dict[str, int]:
+    """What was promised to groups that are let in; to those whose pods may use some nodes only, no more than these
+    nodes can give."""
+    pools: dict[frozenset[str], dict[str, int]] = {}
+    for gang in floor.gangs:
+        if gang.group.phase == INQUEUE and (rest := unplaced(gang)):
+            add(pools.setdefault(_pool(floor, gang), {}), rest)
+    nodes, factor = floor.trial.snapshot.nodes, floor.settings.overcommit
+    promised = pools.pop(ALL_NODES, {})
+    for pool, amounts in pools.items():
+        offers = total(nodes[name].offers for name in pool)
+        used = total(minus(nodes[name].offers, nodes[name].idle) for name in pool)
+        add(promised, {name: min(amount, max(int(offers.get(name, 0) * factor) - used.get(name, 0), 0))
+                       for name, amount in amounts.items()})
+    return promised
+
+
+def _pool(floor: Floor, gang: Gang) -> frozenset[str]:
+    """The nodes that the pods of a gang ask for by their labels; none stands for all."""
+    demands = gang.pods[0].demands if gang.pods else None
+    if demands is None or (demands.node_terms is None and not demands.node_selector.requirements):
+        return ALL_NODES
+    return frozenset(name for name, node in floor.trial.snapshot.nodes.items() if not filters.by_nature(demands, node))
+
+
+def _could_be_freed(floor: Floor, gang: Gang, account: Account) -> dict[str, int]:
+    """What would go for this gang if its pods were there: lesser gangs of its queue, and what other queues have beyond
+    what they deserve, as far as its own deserves it."""
+    freed: dict[str, int] = {}
+    if floor.settings.preempt:
+        for other in floor.gangs:
+            if floor.account(other) is account and other.priority < gang.priority:
+                add(freed, total(pod.requests for pod in other.pods if pod.state in ALLOCATED and pod.preemptable))
+    if floor.settings.reclaim:
+        lent = total({name: max(amount - other.deserved.get(name, 0), 0) for name, amount in other.allocated.items()}
+                     for (dialect, _), other in floor.accounts.items()
+                     if dialect == gang.group.key.dialect and other is not account and other.leaf
+                     and other.queue.reclaimable)
+        add(freed, {name: min(amount, max(account.deserved.get(name, 0) - account.allocated.get(name, 0), 0))
+                    for name, amount in lent.items()})
+    return freed
 
 
 def _to_be_made(gang: Gang) -> dict[str, int]:

@@ -50,7 +50,9 @@ class Floor:
             self.gangs.append(gang)
             self.by_key[group.key] = gang
             if (account := self.account(gang)) is not None:
-                _enter(gang, account)
+                wants = gang.group.wanted or {}
+                can_be = all(amount <= self.cluster.get(name, 0) for name, amount in wants.items())
+                _enter(gang, account, borrowing=self.settings.reclaim and can_be)
             yield
         by_dialect: dict[str, list[Account]] = {}
         for (dialect, _name), account in self.accounts.items():
@@ -84,17 +86,27 @@ class Floor:
         return self.account(gang) if gang is not None else None
 
 
-def _enter(gang: Gang, account: Account) -> None:
-    """What a gang holds and wants, in the books of its queue."""
+def _enter(gang: Gang, account: Account, *, borrowing: bool) -> None:
+    """What a gang holds and wants, in the books of its queue; where queues take back what they lent, also what those
+    want that may not make their pods yet."""
     for pod in gang.pods:
         if pod.state in ALLOCATED or (pod.state is State.PENDING and not pod.gated):
             add(account.request, pod.requests)
         if pod.state in ALLOCATED:
             add(account.allocated, pod.requests)
-    if gang.group.phase == INQUEUE and gang.group.wanted:
-        gated = total(pod.requests for pod in gang.pods if pod.gated)      # they need no room yet
-        rest = minus(minus(gang.group.wanted, gang.allocated), gated)
-        account.inqueue = plus(account.inqueue, {name: max(left, 0) for name, left in rest.items()})
+    if borrowing and gang.pending and not gang.pods:      # or nobody would give back what it is to be let in for
+        add(account.request, gang.group.wanted or {})
+    if gang.group.phase == INQUEUE:
+        account.inqueue = plus(account.inqueue, unplaced(gang))
+
+
+def unplaced(gang: Gang) -> dict[str, int]:
+    """What was promised to a group that is let in and not given yet. One without pods is asked about again."""
+    if not gang.group.wanted or gang.idle:
+        return {}
+    gated = total(pod.requests for pod in gang.pods if pod.gated)      # they need no room yet
+    rest = minus(minus(gang.group.wanted, gang.allocated), gated)
+    return {name: max(left, 0) for name, left in rest.items()}
 
 
 def _implied(group: Group) -> bool:

@@ -84,6 +84,11 @@ class Gang:
         return self.group.phase in {"", PENDING}
 
     @property
+    def idle(self) -> bool:
+        """It was let in, and none of its pods was made so far: what was promised to it may be asked about again."""
+        return self.group.phase == INQUEUE and not self.pods
+
+    @property
     def damaged(self) -> bool:
         """It ran and has lost members: what it needs to be whole again comes before what is new."""
         running = sum(1 for pod in self.pods if pod.state in ALLOCATED)
@@ -105,7 +110,7 @@ def phase(gang: Gang, *, unschedulable: bool) -> str:
                            or (pod.state is State.RELEASING and pod.node))
     if scheduled >= gang.least:
         return COMPLETED if scheduled == done else RUNNING
-    return INQUEUE if group.phase == INQUEUE else PENDING
+    return INQUEUE if group.phase == INQUEUE and not gang.refused else PENDING
 
 
 def detail(gang: Gang) -> str:

@@ -7,7 +7,7 @@ thousand events a second. Events go through an outbox: a pod that has a place mu
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -46,7 +46,7 @@ class Hands:
     """Does what decisions say, and remembers what it has said."""
 
     def __init__(self, client: Client, clock: Clock, served: tuple[Dialect, ...], mirror: Mirror,
-                 changed: Callable[[], None], lull: float = 0.0) -> None:
+                 changed: Callable[[], None], lull: float = 0.0, lacks: Collection[Resource] = ()) -> None:
         self._client = client
         self._clock = clock
         self._served = served
@@ -65,7 +65,8 @@ class Hands:
         self._unsaid: dict[str, float] = {}               # UID -> since when there is news that nobody waits for
         self._retrying: asyncio.Task[None] | None = None
         self._folding: asyncio.Task[None] | None = None
-        self._adoption = Adoption(client, served, self._gate, self._again_later)
+        self._lacks = lacks
+        self._adoption = Adoption(client, served, lacks, self._gate, self._again_later)
         self._recorders = {name: Recorder(client, name, clock)
                            for name in (DEFAULT, *(dialect.scheduler for dialect in served))}
 
@@ -304,11 +305,11 @@ class Hands:
         raw = verdict.group.raw
         if dialect.status_part:
             if status is not None:
-                await self._write(dialect.groups, raw, status, "status")
+                await self._write(dialect.kind_of(raw), raw, status, "status")
             if why is not None:
-                await self._write(dialect.groups, raw, why)
+                await self._write(dialect.kind_of(raw), raw, why)
         else:
-            await self._write(dialect.groups, raw, {**(status or {}), **(why or {})})
+            await self._write(dialect.kind_of(raw), raw, {**(status or {}), **(why or {})})
 
     async def _write(self, resource: Resource, raw: Object, patch: Object, part: str = "") -> None:
         meta = metadata(raw)
@@ -349,13 +350,15 @@ class Hands:
 
     async def first_queues(self) -> None:
         for dialect in self._served:
+            if all(each in self._lacks for each in dialect.queue_kinds):
+                continue
             for queue in FIRST_QUEUES.get(dialect.name, ()):
-                assert dialect.queues is not None
-                body = {"apiVersion": dialect.queues.api_version, "kind": "Queue", **queue}
+                kind = next(each for each in dialect.queue_kinds if each not in self._lacks)
+                body = {"apiVersion": kind.api_version, "kind": "Queue", **queue}
                 while True:
                     try:
                         with suppress(AlreadyExists):
-                            await self._client.create(dialect.queues, body)
+                            await self._client.create(kind, body)
                     except KubeError as problem:
                         log.warning("could not make a queue", queue=queue, problem=problem)
                         await self._clock.sleep(RETRY_SECONDS)

@@ -6,12 +6,13 @@ run, and what the watches tell meanwhile is taken in later.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from trainmaster.api.meta import moment
+from trainmaster.api.groups import VOLCANO_COMMANDS
+from trainmaster.api.meta import Resource, moment
 from trainmaster.cluster.scheduler.commands import Orders
 from trainmaster.cluster.scheduler.decide import SCHEDULING, TOO_LONG, slices
 from trainmaster.cluster.scheduler.dialects import DIALECTS, VOLCANO, Dialect
@@ -56,18 +57,17 @@ async def either(*waits: Coroutine[Any, Any, object]) -> None:
 
 async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, served: Iterable[Dialect] = DIALECTS,
               ready: Callable[[], None] = lambda: None, *, singles: bool = True,
-              commands: bool = True, stop: asyncio.Event | None = None, lull: float = 0.0) -> None:
+              lacks: Collection[Resource] = (), stop: asyncio.Event | None = None, lull: float = 0.0) -> None:
     """Schedule until told to `stop`, which leaves nothing half told, or until cancelled. `served` are the dialects
-    whose kinds the cluster has; without `singles` pods of the default scheduler are somebody else's, without `commands`
-    the cluster does not have the kind. Events wait for a `lull` where those who start the pods are on the same machine.
-    """
-    scheduler = Scheduler(client, clock, replace(settings, singles=singles), tuple(served), lull)
+    whose kinds the cluster has, `lacks` those of their kinds that it has not; without `singles` pods of the default
+    scheduler are somebody else's. Events wait for a `lull` where those who start the pods are on the same machine."""
+    scheduler = Scheduler(client, clock, replace(settings, singles=singles), tuple(served), lull, lacks)
     async with asyncio.TaskGroup() as group:
         helping = [group.create_task(informer.run())
                    for informer in (*scheduler.mirror.informers, *scheduler.mirror.beside)]
         helping += [group.create_task(scheduler.hands.outbox.run()),
                     group.create_task(scheduler.mirror.learn_storage())]
-        if commands and VOLCANO in scheduler.served:
+        if VOLCANO in scheduler.served and VOLCANO_COMMANDS not in lacks:
             helping.append(group.create_task(Orders(client, clock).run()))
         working = group.create_task(scheduler.work(ready, group))
         await (stop or asyncio.Event()).wait()
@@ -82,13 +82,13 @@ class Scheduler:
     """Looks, decides, acts, for ever."""
 
     def __init__(self, client: Client, clock: Clock, settings: Settings, served: tuple[Dialect, ...],
-                 lull: float = 0.0) -> None:
+                 lull: float = 0.0, lacks: Collection[Resource] = ()) -> None:
         self._clock = clock
         self._settings = settings
         self.served = served
         self._changed = asyncio.Event()
-        self.mirror = Mirror(client, clock, served, settings.comeback, self._changed.set)
-        self.hands = Hands(client, clock, served, self.mirror, self._changed.set, lull)
+        self.mirror = Mirror(client, clock, served, settings.comeback, self._changed.set, lacks)
+        self.hands = Hands(client, clock, served, self.mirror, self._changed.set, lull, lacks)
 
     async def work(self, ready: Callable[[], None], group: asyncio.TaskGroup) -> None:
         await self.hands.first_queues()

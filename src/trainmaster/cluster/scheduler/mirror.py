@@ -4,11 +4,12 @@ Changes are queued as they come and folded in between two decisions, never durin
 """
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
+from trainmaster.api import groups
 from trainmaster.api.budgets import BUDGETS
 from trainmaster.api.core import (
     CLAIMS,
@@ -39,7 +40,7 @@ class Mirror:
     """`snapshot` shows the cluster as of the last `fold`; `changed` is called when there is something to fold."""
 
     def __init__(self, client: Client, clock: Clock, served: tuple[Dialect, ...], comeback: float,
-                 changed: Callable[[], None]) -> None:
+                 changed: Callable[[], None], lacks: Collection[Resource] = ()) -> None:
         self.snapshot = Snapshot()
         self.informers: list[Informer] = []
         self._client = client
@@ -49,7 +50,9 @@ class Mirror:
         self._news: list[Callable[[], None]] = []
         self._learned = asyncio.Event()
         self._bound: dict[str, str] = {}      # pod UID -> node: bindings that the watch has not shown yet
-        self._queues: dict[tuple[str, str], dict[str, Object]] = {}      # by dialect and name, by namespace
+        # Where several objects may be meant by one name: all of them, by where they stand.
+        self._queues: dict[tuple[str, str], dict[str, Object]] = {}
+        self._groups: dict[GroupKey, dict[str, Object]] = {}
         self.pods = self._follow(PODS, self._pod)
         self._follow(NODES, self._node)
         self._follow(PRIORITY_CLASSES, self._class)
@@ -61,9 +64,12 @@ class Mirror:
         self._follow(NAMESPACES, self._space)
         self._follow(BUDGETS, self._budget)
         for dialect in served:
-            self._follow(dialect.groups, partial(self._group, dialect))
-            if dialect.queues is not None:
-                self._follow(dialect.queues, partial(self._queue, dialect))
+            for kind in dialect.group_kinds:
+                if kind not in lacks:
+                    self._follow(kind, partial(self._group, dialect))
+            for kind in dialect.queue_kinds:
+                if kind not in lacks:
+                    self._follow(kind, partial(self._queue, dialect))
 
     def fold(self, now: datetime) -> Generator[None, None, None]:
         """Take in what the watches told since the last time, piece by piece."""
@@ -198,24 +204,38 @@ class Mirror:
             self.snapshot.limits.pop(key_of(after or before or {}), None)
 
     def _group(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
-        if after is not None:
-            group = dialects.read_group(after, dialect)
-            self.snapshot.groups[group.key] = group
-        elif before is not None:
-            self.snapshot.groups.pop(GroupKey(dialect.name, key_of(before)), None)
+        thing = after or before or {}
+        key = GroupKey(dialect.name, key_of(thing))
+        there = _first(self._groups, key, str(thing.get("apiVersion")), after,
+                       [kind.api_version for kind in dialect.group_kinds]) if dialect.later else after
+        if there is not None:
+            self.snapshot.groups[key] = dialects.read_group(there, dialect)
+        else:
+            self.snapshot.groups.pop(key, None)
 
     def _queue(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
         """Of T9k's queues of one name, which may be in several namespaces, that of the system counts."""
         thing = after or before or {}
         name = (dialect.name, name_of(thing))
-        same = self._queues.setdefault(name, {})
-        _kept(same, namespace_of(thing), after)
-        if same:
-            first = min(same, key=lambda space: (space != dialects.T9K_SYSTEM, space))
-            self.snapshot.queues[name] = dialects.read_queue(same[first])
+        source = f"{thing.get('apiVersion')} {namespace_of(thing)}"
+        system = f"{groups.T9K_QUEUES.api_version} {dialects.T9K_SYSTEM}"
+        there = _first(self._queues, name, source, after,
+                       [system, *(f"{kind.api_version} " for kind in dialect.queue_kinds)])
+        if there is not None:
+            self.snapshot.queues[name] = dialects.read_queue(there)
         else:
             self.snapshot.queues.pop(name, None)
-            del self._queues[name]
+
+
+def _first(known: dict[K, dict[str, Object]], name: K, source: str, thing: Object | None,
+           order: Sequence[str]) -> Object | None:
+    """Of all objects of one name the one that counts, after one of them has changed: by the order, then by source."""
+    same = known.setdefault(name, {})
+    _kept(same, source, thing)
+    if not same:
+        del known[name]
+        return None
+    return same[min(same, key=lambda each: (order.index(each) if each in order else len(order), each))]
 
 
 def _kept(known: dict[K, Object], key: K, thing: Object | None) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from trainmaster.api.meta import Object
 from trainmaster.cluster.scheduler.dialects import COSCHEDULING, DIALECTS, KUBE_BATCH, Dialect
+from trainmaster.cluster.scheduler.settings import Settings
 from trainmaster.testing.scheduling import (
     bound,
     decided,
@@ -89,8 +90,12 @@ def test_who_asks_for_nothing_is_placed_in_the_order_of_queues_jobs_and_pods() -
     ("groups", "pods", "queues", "expected"),
     [
         pytest.param([gang("a", 1, phase="Pending")], [], [line()], {"a": "Inqueue"}, id="nothing is in the way"),
-        pytest.param([gang("a", 1, wants={"cpu": 100})], [], [line()], {"a": "Inqueue"},
+        pytest.param([gang("a", 2, wants={"cpu": 100})], workers("a", 1), [line()], {"a": "Inqueue"},
                      id="who was let in is not sent back"),
+        pytest.param([gang("a", 1, wants={"cpu": 100})], [], [line()], {"a": "Pending"},
+                     id="unless it made no pods and there is no room any more"),
+        pytest.param([gang("a", 1, wants={"cpu": 1}), gang("b", 1, phase="Pending", wants={"cpu": 100})], [], [line()],
+                     {"a": "Inqueue", "b": "Pending"}, id="who was let in first keeps what was promised"),
         pytest.param([gang("a", 1, phase="Running", wants={"cpu": 100})],
                      workers("a", 1, on="node", phase="Running"), [line()], {"a": "Running"},
                      id="who runs is left alone"),
@@ -105,6 +110,9 @@ def test_who_asks_for_nothing_is_placed_in_the_order_of_queues_jobs_and_pods() -
                      id="each is measured by what it asks for, the rest may be used up"),
         pytest.param([gang("a", 1, wants={"cpu": 4}), gang("b", 1, phase="Pending", wants={"cpu": 4})], [], [line()],
                      {"a": "Inqueue", "b": "Pending"}, id="what was promised counts"),
+        pytest.param([gang("a", 4, phase="Running", wants={"cpu": 4}), gang("b", 1, phase="Pending", wants={"cpu": 4})],
+                     workers("a", 4, on="node", phase="Succeeded"), [line()], {"a": "Completed", "b": "Inqueue"},
+                     id="what a finished group had is promised to nobody"),
         pytest.param([gang("a", 1, wants={"cpu": 4}), gang("b", 1, phase="Pending", wants={"cpu": 4})],
                      workers("a", 4, **GATE), [line()], {"a": "Inqueue", "b": "Inqueue"},
                      id="what gated pods would need is promised to nobody"),
@@ -204,8 +212,10 @@ def test_the_resources_of_a_group_of_scheduler_plugins(wants: int, running: int,
         pytest.param("Running", 2, ["Succeeded", "Succeeded"], "Finished", id="both are done"),
         pytest.param("Running", 2, ["Running", "Failed"], "Failed", id="one failed"),
         pytest.param("Running", 2, ["Running"], "Pending", id="one is gone"),
-        pytest.param("Finished", 2, ["Pending", "Pending"], "Finished", id="finished is for good"),
-        pytest.param("Failed", 2, ["Running", "Running"], "Failed", id="failed is for good"),
+        pytest.param("Finished", 2, [], "Finished", id="finished stays when the pods are gone"),
+        pytest.param("Failed", 2, ["Failed", "Succeeded"], "Failed", id="failed stays"),
+        pytest.param("Finished", 2, ["Pending", "Pending"], "Scheduling", id="finished, and made anew"),
+        pytest.param("Failed", 2, ["Running", "Running"], "Running", id="failed, and made anew"),
     ],
 )
 def test_phases_of_scheduler_plugins(before: str, least: int, pods: list[str], expected: str) -> None:
@@ -214,3 +224,66 @@ def test_phases_of_scheduler_plugins(before: str, least: int, pods: list[str], e
     group = gang("a", least, dialect=COSCHEDULING, phase=before)
 
     assert {"a": expected} == phases(decided(snapshot([machine()], there, [group], dialect=COSCHEDULING)))
+
+
+def test_what_was_promised_for_one_pool_of_nodes_does_not_hold_up_another() -> None:
+    """Three groups for one node of four, of which one can start, and one for the other node."""
+    nodes = [machine("one", cpu=4, labels={"pool": "1"}), machine("two", cpu=4, labels={"pool": "2"})]
+    groups = [gang(f"a{i}", 4, wants={"cpu": 4}) for i in range(3)]
+    pods = [pod for i in range(3) for pod in workers(f"a{i}", 4, nodeSelector={"pool": "1"})]
+    groups.append(gang("b", 4, phase="Pending", wants={"cpu": 4}))
+
+    assert "Inqueue" == phases(decided(snapshot(nodes, pods, groups)))["b"]
+
+
+@pytest.mark.parametrize(("settings", "running", "queues", "expected"), [
+    pytest.param(Settings(), {}, [line("a"), line("b")], "Pending", id="nothing could be freed"),
+    pytest.param(Settings(reclaim=True), {}, [line("a"), line("b")], "Inqueue", id="what another queue has too much"),
+    pytest.param(Settings(reclaim=True), {}, [line("a", reclaimable=False), line("b")], "Pending",
+                 id="not what another gives to nobody"),
+    pytest.param(Settings(preempt=True), {"queue": "b"}, [line("b")], "Inqueue",
+                 id="what lesser gangs of its queue have"),
+    pytest.param(Settings(preempt=True), {"queue": "b", "priorityClassName": "high"}, [line("b")], "Pending",
+                 id="not what the equally important have"),
+])
+def test_who_could_send_others_away_is_let_in_for_it(settings: Settings, running: dict[str, Any], queues: list[Object],
+                                                     expected: str) -> None:
+    groups = [gang(f"x{i}", 1, phase="Running", **{"queue": "a", **running}) for i in range(4)]
+    pods = [pod for i in range(4) for pod in workers(f"x{i}", 1, on="node", phase="Running")]
+    late = gang("late", 2, phase="Pending", wants={"cpu": 2}, queue="b", priorityClassName="high")
+    there = snapshot([machine(cpu=4)], pods, [*groups, late], queues, classes={"high": 10})
+
+    assert expected == phases(decided(there, settings))["late"]
+
+
+@pytest.mark.parametrize(("strategy", "expected"), [
+    pytest.param("fifo", set(), id="strictly in order: who cannot start holds those behind it"),
+    pytest.param("traverse", {"small-w-0"}, id="whoever fits"),
+    pytest.param(None, {"small-w-0"}, id="which is the rule when nothing is said"),
+])
+def test_a_queue_may_let_nobody_overtake(strategy: str | None, expected: set[str]) -> None:
+    queue = line(**({"dequeueStrategy": strategy} if strategy else {}))
+    groups = [gang("big", 5, created="2026-01-01T11:00:00Z"), gang("small", 1)]
+
+    found = bound(decided(snapshot([machine(cpu=4)], [*workers("big", 5), *workers("small", 1)], groups, [queue])))
+
+    assert expected == set(found)
+
+
+@pytest.mark.parametrize(("pods", "phase"), [
+    pytest.param([], "Inqueue", id="nobody there"),
+    pytest.param(workers("a", 1, on="node", phase="Running"), "Running", id="somebody runs"),
+])
+def test_a_group_that_asks_for_nobody_is_not_over_before_it_began(pods: list[Object], phase: str) -> None:
+    assert {"a": phase} == phases(decided(snapshot([machine(cpu=4)], pods, [gang("a", 0, phase="Inqueue")])))
+
+
+def test_a_group_of_scheduler_plugins_holds_no_room_while_it_waits_so_no_time_is_needed_to_give_it_back() -> None:
+    """`scheduleTimeoutSeconds` ends what is held at Permit, and a back-off lets the next pass. Here nothing is held."""
+    waits = gang("big", 5, dialect=COSCHEDULING, phase="Scheduling", scheduleTimeoutSeconds=1)
+    fits = gang("fits", 4, dialect=COSCHEDULING, phase="Scheduling")
+    pods = [*workers("big", 5, dialect=COSCHEDULING), *workers("fits", 4, dialect=COSCHEDULING)]
+
+    found = bound(decided(snapshot([machine(cpu=4)], pods, [waits, fits], dialect=COSCHEDULING)))
+
+    assert {f"fits-w-{index}" for index in range(4)} == set(found)

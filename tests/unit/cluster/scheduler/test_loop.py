@@ -154,6 +154,27 @@ async def test_a_gang_waits_whole_says_why_and_starts_whole() -> None:
         assert ("3", 1) == (queue["status"]["allocated"]["cpu"], queue["status"]["running"])
 
 
+async def test_groups_of_kube_batch_may_be_written_in_either_of_its_api_groups() -> None:
+    async with scheduling() as (clock, _, client):
+        await add_node(client)
+        later = groups.KUBE_BATCH_LATER_GROUPS
+        await client.create(later, {**gang("g", 2), "apiVersion": later.api_version})
+        for index in range(2):
+            made = gang_pod("g", index)
+            made["spec"]["schedulerName"] = "kube-batch"
+            await client.create(PODS, made)
+        await clock.advance(FOLD_SECONDS)
+
+        assert {"g-0": "a", "g-1": "a"} == await nodes_of_pods(client)
+        assert "Running" == (await client.get(later, "g", "default"))["status"]["phase"]
+
+        both = groups.KUBE_BATCH_GROUPS
+        await client.create(both, {**gang("g", 5), "apiVersion": both.api_version})
+        await client.delete(later, "g", "default")
+        await clock.advance(FOLD_SECONDS)
+        assert "Pending" == (await client.get(both, "g", "default"))["status"]["phase"], "the other of its name counts"
+
+
 async def test_a_pod_of_volcano_without_a_group_is_given_one() -> None:
     async with scheduling() as (clock, _, client):
         await add_node(client)
