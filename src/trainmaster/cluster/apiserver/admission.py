@@ -87,6 +87,7 @@ class Admission:
         if kind.resource == PODS:
             self._set_priority(thing)
             self._give_account(thing)
+            pods.tolerate(thing["spec"])
             self._limit(kind, thing)
         elif kind.prefix == CLAIMS:
             self._give_class(thing)

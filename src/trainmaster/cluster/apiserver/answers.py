@@ -11,11 +11,15 @@ from trainmaster.kube.transport import Response
 
 def refusal(failure: failures.Failure) -> Response:
     headers = {"Content-Type": negotiation.JSON, **failure.headers}
-    return Response(failure.code, headers, orjson.dumps(failure.status()), warned(failure.warnings))
+    return Response(failure.code, headers, _line(failure.status()), warned(failure.warnings))
 
 
 def in_json(code: int, document: Object, warnings: Sequence[str] = ()) -> Response:
-    return Response(code, {"Content-Type": negotiation.JSON}, orjson.dumps(document), warned(warnings))
+    return Response(code, {"Content-Type": negotiation.JSON}, _line(document), warned(warnings))
+
+
+def _line(document: Object) -> bytes:
+    return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def warned(warnings: Sequence[str]) -> tuple[str, ...]:

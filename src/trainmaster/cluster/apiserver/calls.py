@@ -69,5 +69,6 @@ class Call:
         return self.verb == "patch" and self.media == patching.APPLY_PATCH
 
     def selector(self) -> Selector:
-        found = selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable)
+        found = selector(self.query.text("labelSelector"), self.query.text("fieldSelector"), self.kind.selectable,
+                         self.kind.resource.kind)
         return found if self.kind.view is None else found.renamed(self.kind.view.fields)

@@ -7,12 +7,12 @@ from email.utils import format_datetime
 import orjson
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import discovery, failures, negotiation, openapi, openapi_wire
+from trainmaster.cluster.apiserver import discovery, failures, health, negotiation, openapi, openapi_wire
 from trainmaster.cluster.apiserver.catalog import Catalog
+from trainmaster.cluster.apiserver.routing import Query
 from trainmaster.kube.transport import Request, Response
 from trainmaster.runtime.clock import Clock
 
-HEALTH = frozenset({"healthz", "livez", "readyz"})
 _NOT_FOUND = Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
 # A document under its hash never changes.
 _FOREVER = {"Cache-Control": "public, immutable", "Expires": "Thu, 31 Dec 2099 23:59:59 GMT"}
@@ -49,10 +49,10 @@ class Documents:
         if request.method not in {"GET", "HEAD"}:
             raise failures.method_not_allowed()
         match parts:
-            case (name, *_) if name in HEALTH:
-                return Response(200, {"Content-Type": "text/plain; charset=utf-8"}, b"ok")
+            case (name, *check) if name in health.NAMES:
+                return health.answer(name, "/".join(check), Query(request.query)) or _NOT_FOUND
             case ("version",):
-                return _json(orjson.dumps(self._version.document()))
+                return _json(orjson.dumps(self._version.document(), option=orjson.OPT_INDENT_2))
             case ("openapi", "v2"):
                 return self._openapi_2(request)
             case ("openapi", "v3"):
@@ -62,7 +62,7 @@ class Documents:
                 return self._made_once(place, lambda: openapi.document(self._catalog, place, self._version.git_version),
                                        request, negotiation.JSON, _FOREVER)
             case ():
-                return _json(orjson.dumps({"paths": self._paths()}))
+                return _json(orjson.dumps({"paths": self._paths()}, option=orjson.OPT_INDENT_2))
             case _:
                 return self._discovery(request, parts)
 
@@ -78,7 +78,8 @@ class Documents:
                                            lambda: discovery.aggregated(self._catalog, version, core=core),
                                            request, media, {"Vary": "Accept"})
                 negotiation.wanted(accept, tables=False)
-                return _json(orjson.dumps(discovery.core_versions() if core else discovery.group_list(self._catalog)),
+                return _json(orjson.dumps(discovery.core_versions() if core else discovery.group_list(self._catalog),
+                                          option=orjson.OPT_APPEND_NEWLINE),
                              {"Vary": "Accept"})
             case ("apis", group):
                 found = discovery.group(self._catalog, group)
@@ -91,7 +92,7 @@ class Documents:
         if found is None:
             return _NOT_FOUND
         negotiation.wanted(accept, tables=False)
-        return _json(orjson.dumps(found))
+        return _json(orjson.dumps(found, option=orjson.OPT_APPEND_NEWLINE))
 
     def _openapi_2(self, request: Request) -> Response:
         def make() -> Object:
@@ -124,7 +125,8 @@ class Documents:
 
     def _paths(self) -> list[str]:
         served = [f"/apis/{each.name}" if each.group else f"/api/{each.version}" for each in self._catalog.versions()]
-        ours = ["/api", "/apis", *(f"/{name}" for name in HEALTH), "/openapi/v2", "/openapi/v3", "/version"]
+        served += {f"/apis/{each.group}" for each in self._catalog.versions() if each.group}
+        ours = ["/api", "/apis", *(f"/{name}" for name in health.NAMES), "/openapi/v2", "/openapi/v3", "/version"]
         return sorted([*ours, *served])
 
 

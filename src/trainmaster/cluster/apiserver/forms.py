@@ -87,7 +87,7 @@ def _passed_on(document: Object, item: Callable[[bytes], bytes], values: Sequenc
             begun.append(b",")
         begun.append(item(value))
         size += len(value)
-    yield b"".join((*begun, b"]}"))
+    yield b"".join((*begun, b"]}\n"))
 
 
 def _sliced(document: Object, field: str, values: Sequence[bytes], form: Form,
@@ -102,7 +102,7 @@ def _sliced(document: Object, field: str, values: Sequence[bytes], form: Form,
     yield b"".join((orjson.dumps(document)[:-1], b',"', field.encode(), b'":['))
     for index, things in enumerate(slices):
         yield (b"," if index else b"") + orjson.dumps(things)[1:-1]
-    yield b"]}"
+    yield b"]}\n"
 
 
 def _parsed(kind: Kind, values: Sequence[bytes]) -> list[Object]:
@@ -110,7 +110,7 @@ def _parsed(kind: Kind, values: Sequence[bytes]) -> list[Object]:
 
 
 def encoded(document: bytes, form: Form) -> bytes:
-    return document if form.media != YAML else _yaml(orjson.loads(document))
+    return document + b"\n" if form.media != YAML else _yaml(orjson.loads(document))
 
 
 def _yaml(value: Json) -> bytes:

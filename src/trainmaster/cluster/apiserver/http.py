@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from aiohttp import ClientPayloadError, web
 from aiohttp.http import HttpProcessingError
 
-from trainmaster.cluster.apiserver import bodies, compressing, failures, impersonation, websockets
+from trainmaster.cluster.apiserver import bodies, compressing, failures, impersonation, layout, websockets
 from trainmaster.cluster.apiserver.answers import refusal
 from trainmaster.cluster.apiserver.auth import ANONYMOUS, Authenticator, Identity, certified
 from trainmaster.cluster.apiserver.connecting import Tunnel, passed_on
-from trainmaster.cluster.apiserver.documents import HEALTH
+from trainmaster.cluster.apiserver.health import NAMES as HEALTH
 from trainmaster.cluster.apiserver.pace import Pace, Patience
 from trainmaster.cluster.apiserver.proxying import Proxied, relayed
-from trainmaster.cluster.apiserver.routing import LONGEST_QUERY
+from trainmaster.cluster.apiserver.routing import LONGEST_QUERY, Query
 from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.apiserver.streaming import Streaming
 from trainmaster.kube.transport import Request, Response
@@ -109,6 +109,8 @@ class _Front:
         packs = compressing.wanted(headers, path, near=_near(incoming))
         if isinstance(found, Streaming):
             return await self._streamed(incoming, await compressing.pieces(found) if packs else found)
+        if path.startswith("/api") and layout.in_lines(headers, Query(query)):
+            found = layout.laid_out(found)
         return _whole(compressing.whole(found) if packs else found)
 
     async def _body(self, incoming: web.BaseRequest, path: str) -> bytes:

@@ -7,8 +7,9 @@ what it says, and clients that forget it must learn so here and not on the clust
 import orjson
 
 from trainmaster.api.meta import Object, Resource
-from trainmaster.cluster.apiserver import causes, failures
+from trainmaster.cluster.apiserver import builtin, causes, failures
 
+_SCHEME = "pkg/runtime/scheme.go:111"      # where Kubernetes keeps its kinds
 SHOWN = 30       # signs of a body that are repeated at the end of the message, as a real server does
 
 
@@ -23,6 +24,21 @@ class Unrecognized(failures.Failure):
                                             f"{self.why} ({start})")
 
 
+class Misplaced(failures.Failure):
+    """400: the body is an object of another built-in kind, or of none."""
+
+    def __init__(self, resource: Resource, thing: Object) -> None:
+        kind, version = str(thing.get("kind") or resource.kind), str(thing.get("apiVersion") or resource.api_version)
+        if builtin.shape_of(version, kind) is None:
+            self.why = f'no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
+        else:
+            package = resource.group.partition(".")[0] or "core"
+            self.why = (f"converting ({version.rpartition('/')[2]}.{kind}) to ({package}.{resource.kind}): "
+                        "unknown conversion")
+        super().__init__(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
+                                            f"{self.why}")
+
+
 def check(resource: Resource, thing: Object, *, custom: bool, patched: bool) -> None:
     """Raises Failure 400 or 422 for another type than the one that is served here."""
     for field, expected, what in (("kind", resource.kind, "kind"), ("apiVersion", resource.api_version, "API version")):
@@ -33,8 +49,10 @@ def check(resource: Resource, thing: Object, *, custom: bool, patched: bool) -> 
             raise Unrecognized(resource, thing)
         if custom and (patched or field == "kind") and isinstance(found, str):
             raise _other(resource, thing, field, found, expected)
-        raise failures.bad_request(f"the {what} in the data ({found or ''}) does not match the expected {what} "
-                                   f"({expected})")
+        if custom:
+            raise failures.bad_request(f"the {what} in the data ({found or ''}) does not match the expected {what} "
+                                       f"({expected})")
+        raise Misplaced(resource, thing)
 
 
 def _other(resource: Resource, thing: Object, field: str, found: str, expected: str) -> failures.Failure:

@@ -7,6 +7,7 @@ so that others have their turns.
 import asyncio
 import base64
 import binascii
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,13 +16,17 @@ import orjson
 from trainmaster.cluster.apiserver import causes, failures
 from trainmaster.cluster.apiserver.forms import Listing
 from trainmaster.cluster.apiserver.kind import Kind
-from trainmaster.cluster.apiserver.routing import Query
+from trainmaster.cluster.apiserver.routing import Query, Unnumbered
 from trainmaster.cluster.apiserver.selectors import Selector
 from trainmaster.cluster.store import Ahead, Compacted, Record, Store
 
 # Objects that a selector is asked about before others have a turn.
 STEP = 50
 LONGEST_TOKEN = 4096
+_VERSION = "meta.k8s.io/v1"
+MATCH, NOT_OLDER = "resourceVersionMatch", "NotOlderThan"
+NOT_WITH_CONTINUE = "resourceVersionMatch is forbidden when continue is provided"
+_SIGNS = re.compile("[-_A-Za-z0-9]*")
 
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -38,26 +43,39 @@ class Token:
     after: str
 
     def __str__(self) -> str:
-        told = orjson.dumps({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.after})
+        told = orjson.dumps({"v": _VERSION, "rv": self.revision, "start": self.after})
         return base64.urlsafe_b64encode(told).decode().rstrip("=")
 
 
 def token(text: str) -> Token:
+    """Raises Failure 400."""
+    if len(text) > LONGEST_TOKEN:
+        raise _unread("it is too long")
+    if (at := _SIGNS.match(text).end()) < len(text) or len(text) % 4 == 1:  # type: ignore[union-attr]  # fits nothing
+        raise _unread(f"illegal base64 data at input byte {at if at < len(text) else len(text) - 1}")
     try:
-        if len(text) > LONGEST_TOKEN:
-            raise ValueError("it is too long")
         told = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        revision, after = told["rv"], told["start"]
-        if not isinstance(revision, int) or isinstance(revision, bool) or not isinstance(after, str):
-            raise TypeError("it has the wrong fields")
-    except (ValueError, TypeError, KeyError, binascii.Error) as error:
-        raise failures.bad_request(f"continue key is not valid: {str(error)[:100]}") from error
+    except (ValueError, binascii.Error) as error:
+        raise _unread("unexpected end of JSON input") from error
+    told = told if isinstance(told, dict) else {}
+    if told.get("v") != _VERSION:
+        raise _unread(f"server does not recognize this encoded version {str(told.get('v', ''))[:100]}")
+    revision, after = told.get("rv"), told.get("start")
+    if not isinstance(revision, int) or isinstance(revision, bool) or not revision:
+        raise _unread(f"incorrect encoded start resourceVersion (version {_VERSION})")
+    if not after or not isinstance(after, str):
+        raise _unread(f"encoded start key empty (version {_VERSION})")
     return Token(revision, after)
+
+
+def _unread(why: str) -> failures.Failure:
+    return failures.bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
 async def read(store: Store, kind: Kind, namespace: str, selector: Selector, query: Query) -> Listing:
     """One page. Raises Failure 400, 410, 422 or 504."""
-    limit = query.number("limit") or 0
+    limit = max(0, query.number("limit") or 0)
+    _check(query)
     going_on = token(query.text("continue")) if query.text("continue") else None
     at = _moment(store, query, going_on, limit)
     name, rest = selector.without_name()
@@ -104,25 +122,37 @@ async def _selected(there: Sequence[Record], selector: Selector, limit: int) -> 
 
 def _moment(store: Store, query: Query, going_on: Token | None, limit: int) -> int:
     """The revision to read at; 0 is now."""
-    given, match = query.text("resourceVersion"), query.text("resourceVersionMatch")
-    if match not in {"", "Exact", "NotOlderThan"}:
-        raise _option(causes.unsupported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
-    if match and not given:
-        raise _option(causes.forbidden("resourceVersionMatch",
-                                       "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-    revision = query.number("resourceVersion") or 0
+    match = query.text("resourceVersionMatch")
+    try:
+        revision = query.revision()
+    except Unnumbered as error:
+        raise failures.bad_request(f"invalid resource version: {error.message}") from error
     if going_on is not None:
         if revision:
             raise failures.bad_request("specifying resource version is not allowed when using continue")
         return max(0, going_on.revision)
-    if match == "Exact" and not revision:
-        raise _option(causes.forbidden("resourceVersionMatch",
-                                       'resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'))
     if revision > store.revision:
         raise failures.ahead_of_time(revision, store.revision)
     # Without a match, a page of a revision means exactly that revision, as it did before there were matches.
     return revision if match == "Exact" or (limit and not match) else 0
 
 
-def _option(cause: causes.Cause) -> failures.Failure:
-    return failures.invalid_kind("ListOptions", "meta.k8s.io", "", [cause])
+def _check(query: Query) -> None:
+    """Raises Failure 422."""
+    given, match, faults = query.text("resourceVersion"), query.text(MATCH), []
+    if match and not given:
+        faults.append(causes.forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if match and query.text("continue"):
+        faults.append(causes.forbidden(MATCH, NOT_WITH_CONTINUE))
+    if match not in {"", "Exact", NOT_OLDER}:
+        faults.append(causes.unsupported(MATCH, match, ("Exact", NOT_OLDER, "")))
+    if match == "Exact" and given == "0":
+        faults.append(causes.forbidden(MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if query.all("sendInitialEvents"):
+        faults.append(causes.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if faults:
+        raise refused(*faults)
+
+
+def refused(*faults: causes.Cause) -> failures.Failure:
+    return failures.invalid_kind("ListOptions", "meta.k8s.io", "", faults)

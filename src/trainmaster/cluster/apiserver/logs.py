@@ -1,27 +1,30 @@
 """The log of a container, passed on from the node that runs it, chunk by chunk."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 
 import orjson
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import failures
+from trainmaster.cluster.apiserver import causes, failures
+from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.routing import Query
 from trainmaster.cluster.apiserver.streaming import Streaming
 from trainmaster.kube.errors import Unreachable
-from trainmaster.kube.transport import Request, Stream, Transport
+from trainmaster.kube.transport import Request, Response, Stream, Transport
 
 # What a node says instead of a log is short; more than this is not read.
 MOST_SAID = 4096
 _OPTIONS = ("follow", "previous", "sinceSeconds", "sinceTime", "timestamps", "tailLines", "limitBytes", "stream")
 
 
-async def log(pod: Object, query: Query, node: Callable[[str], Transport] | None) -> Streaming:
-    """The log of a container, straight from the node that runs it. Raises Failure 400, 404 or 503."""
+async def log(pod: Object, query: Query, node: Callable[[str], Transport] | None) -> Streaming | Response:
+    """The log of a container, straight from the node that runs it. Raises Failure 400, 404, 422 or 503."""
     meta, spec = pod["metadata"], pod.get("spec") or {}
     container = container_of(pod, query.text("container"))
+    if faults := list(_faults(query)):
+        raise failures.invalid_kind("PodLogOptions", "", meta["name"], faults)
     if not spec.get("nodeName"):
-        raise failures.bad_request(f"pod {meta['name']} does not have a host assigned")
+        return Response(204, {})      # there is nothing yet
     if node is None:
         raise failures.unavailable("this server has no way to reach a node")
     path = f"/containerLogs/{meta['namespace']}/{meta['name']}/{container}"
@@ -33,6 +36,14 @@ async def log(pod: Object, query: Query, node: Callable[[str], Transport] | None
     if stream.status != 200:
         raise await _complaint(stream)
     return Streaming(200, {"Content-Type": "text/plain"}, _passed_on(stream), stream.close)
+
+
+def _faults(query: Query) -> Iterator[Cause]:
+    for name, least in (("tailLines", 0), ("sinceSeconds", 1), ("limitBytes", 1)):
+        if (given := query.number(name)) is not None and given < least:
+            yield causes.invalid(name, given, f"must be greater than {'or equal to ' if not least else ''}0")
+    if query.text("sinceTime") and query.text("sinceSeconds"):
+        yield causes.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified")
 
 
 def container_of(pod: Object, wanted: str) -> str:

@@ -31,9 +31,9 @@ _LONGEST_KEY = 253 + 1 + 63
 
 
 def label(name: str) -> Faults:
-    return [] if _fits(name, 63, _LABEL) else _length(name, 63) + _match(
+    return [] if _fits(name, 63, _LABEL) else _length(name, 63) + (_dots(name) or _match(
         name, _LABEL, "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
-        "start and end with an alphanumeric character", "my-name", "123-abc")
+        "start and end with an alphanumeric character", "my-name", "123-abc"))
 
 
 def subdomain(name: str) -> Faults:
@@ -43,9 +43,15 @@ def subdomain(name: str) -> Faults:
 
 
 def label_1035(name: str) -> Faults:
-    return _length(name, 63) + _match(
+    return _length(name, 63) + (_dots(name) or _match(
         name, _LABEL_1035, "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-        "alphabetic character, and end with an alphanumeric character", "my-name", "abc-123")
+        "alphabetic character, and end with an alphanumeric character", "my-name", "abc-123"))
+
+
+def _dots(name: str) -> Faults:
+    """What would be a name if it were to have parts."""
+    parted = "." in name and len(name) <= MOST_MATCHED and _CACHE[_SUBDOMAIN].fullmatch(name)
+    return ["must not contain dots"] if parted else []
 
 
 def path_segment(name: str) -> Faults:

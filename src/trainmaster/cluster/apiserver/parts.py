@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.api.meta import Json, Object, Resource, timestamp
-from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, labels, lifecycle
+from trainmaster.cluster.apiserver import builtin, causes, failures, inspection, labels, lifecycle, pod_rules
 from trainmaster.cluster.apiserver.bodies import as_object
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
@@ -155,7 +155,8 @@ def attached(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object],
         wanted, _ = lifecycle.readable(kind, change(copy.deepcopy(newest)))
         old = newest.setdefault("spec", {}).get("ephemeralContainers") or []
         new = (wanted.get("spec") or {}).get("ephemeralContainers") or []
-        faults = list(_ephemeral_faults(new, old))
+        faults = [*_ephemeral_faults(new, old),
+                  *pod_rules.ephemeral_rules({**newest["spec"], "ephemeralContainers": new})]
         if faults:
             raise failures.invalid(kind.resource, newest["metadata"]["name"], faults)
         if wanted["metadata"].get("resourceVersion"):
@@ -177,10 +178,6 @@ def _ephemeral_faults(new: list[Object], old: list[Object]) -> Iterator[Cause]:
         elif {**container, **found[name]} != container:
             yield causes.forbidden("spec.ephemeralContainers",
                                    f'existing ephemeral containers "{name}" may not be changed\n')
-    for index, container in enumerate(new):
-        for field in ("name", "image"):
-            if not container.get(field):
-                yield causes.required(f"spec.ephemeralContainers[{index}].{field}")
 
 
 def _at(thing: Object, path: Sequence[str]) -> Json:

@@ -48,11 +48,17 @@ class Patch:
             if bodies.depth(result) > bodies.DEEPEST:      # the other two make nothing deeper than what they merge
                 raise failures.unprocessable(f"the patched object is nested more than {bodies.DEEPEST} levels deep")
         elif self.media == MERGE_PATCH:
-            result = merge_patch(original, bodies.as_object(value))
+            if not isinstance(value, dict):
+                raise failures.bad_request(f"error decoding patch: {_unread(value, _MAP)}")
+            result = merge_patch(original, value)
         else:
-            result = strategic.merged(original, bodies.as_object(value), self.type)
+            if not isinstance(value, dict):
+                raise failures.bad_request(_unread(value, _MAP))
+            # What it says about the type is not looked at, as in Kubernetes.
+            named: Object = {field: original[field] for field in ("apiVersion", "kind") if field in original}
+            result = {**strategic.merged(original, value, self.type), **named}
         # What a patch puts into a list or a new map may still hold nulls; to a typed server they are not there.
-        if self.type is None or b"null" not in self.raw:
+        if self.type is None or (b"null" not in self.raw and self.media != JSON_PATCH):
             return result
         return bodies.as_object(bodies.without_nulls(result))
 
@@ -93,12 +99,17 @@ def read_configuration(body: bytes) -> Configuration:
         found = bodies.read_yaml(body)
     if found.value is not None and not isinstance(found.value, dict):
         raise failures.bad_request(
-            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
-            f"{_JSON_WORDS.get(type(found.value), 'string')} into Go value of type map[string]interface {{}}")
+            f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {_unread(found.value, _MAP)}")
     return Configuration(orjson.dumps(found.value or {}), found.repeats.lines if found.repeats else ())
 
 
-_JSON_WORDS: dict[type, str] = {list: "array", bool: "bool", int: "number", float: "number"}
+_JSON_WORDS: dict[type, str] = {list: "array", bool: "bool", int: "number", float: "number", dict: "object"}
+_MAP = "map[string]interface {}"
+
+
+def _unread(value: Json, wanted: str) -> str:
+    """In the words of Go."""
+    return f"json: cannot unmarshal {_JSON_WORDS.get(type(value), 'string')} into Go value of type {wanted}"
 
 
 def read(body: bytes, media: str, type_: Type | None) -> Patch:
@@ -120,18 +131,39 @@ def json_patch(original: Object, patch: Json) -> Object:
     copies = 0
     try:
         for operation in operations:
-            result = jsonpatch.apply_patch(result, [operation], in_place=True)
+            result = _operated(result, operation)
             if operation["op"] == "copy":
                 copies += 1
                 if copies > MOST_COPIES or len(orjson.dumps(result)) > bodies.MOST_BYTES:
                     raise failures.too_large(bodies.MOST_BYTES)
-    except jsonpatch.InvalidJsonPatch as error:
-        raise failures.bad_request(f"the JSON patch is not valid: {error}") from error
     except _CANNOT as error:
         raise failures.unprocessable(REJECTED) from error
     if not isinstance(result, dict):
         raise failures.unprocessable(REJECTED)
     return result
+
+
+def _operated(document: Json, operation: Object) -> Json:
+    """Kubernetes' library does not mind that a field is not there: a replacement adds it, a copy of it is null, and a
+    test finds null. Only its removal fails."""
+    verb = operation.get("op")
+    if verb in {"add", "replace", "test"}:
+        operation = {"value": None, **operation}
+    if verb in {"replace", "test"} and _absent(document, operation.get("path", "")):
+        if verb == "test" and operation["value"] is None:
+            return document
+        if verb == "replace":
+            operation = {**operation, "op": "add"}
+    elif verb == "copy" and _absent(document, operation.get("from", "")):
+        operation = {"op": "add", "path": operation.get("path"), "value": None}
+    return jsonpatch.apply_patch(document, [operation], in_place=True)
+
+
+def _absent(document: Json, path: str) -> bool:
+    """Whether a path ends at a field that an object does not have."""
+    where, _, _ = path.rpartition("/")
+    parent, last = jsonpointer.resolve_pointer(document, where, None), jsonpointer.JsonPointer(path).parts[-1:]
+    return isinstance(parent, dict) and bool(last) and last[0] not in parent
 
 
 def merge_patch(target: Json, patch: Json) -> Json:
@@ -149,16 +181,19 @@ def merge_patch(target: Json, patch: Json) -> Json:
 
 def _operations(patch: Json) -> Sequence[Object]:
     if not isinstance(patch, list):
-        raise failures.bad_request("a JSON patch is a list of operations")
+        raise failures.bad_request(f"error decoding patch: {_unread(patch, '[]handlers.jsonPatchOp')}")
     if len(patch) > MOST_OPERATIONS:
         raise failures.Failure(
             413, "RequestEntityTooLarge", "Request entity too large: The allowed maximum operations in a JSON patch is "
             f"{MOST_OPERATIONS}, got {len(patch)}")
     for operation in patch:
         if not isinstance(operation, dict):
-            raise failures.bad_request("an operation of a JSON patch is an object")
+            raise failures.bad_request(f"error decoding patch: {_unread(operation, 'handlers.jsonPatchOp')}")
         if not all(isinstance(operation.get(key, ""), str) for key in ("op", "path", "from")):
-            raise failures.bad_request("`op`, `path` and `from` of an operation of a JSON patch are text")
+            field = next(key for key in ("op", "path", "from") if not isinstance(operation.get(key, ""), str))
+            word = _JSON_WORDS.get(type(operation[field]), "string")
+            raise failures.bad_request(f"error decoding patch: json: cannot unmarshal {word} into Go struct field "
+                                       f"jsonPatchOp.{field} of type string")
         if operation.get("op") not in {"add", "remove", "replace", "move", "copy", "test"}:
             raise failures.unprocessable(REJECTED)
     return patch

@@ -20,6 +20,11 @@ _REQUIRED, _PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", \
     "preferredDuringSchedulingIgnoredDuringExecution"
 
 
+_NOT_EPHEMERAL = ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "resizePolicy",
+                  "restartPolicy")
+_NO_PLACE = "cannot be set for an Ephemeral Container"
+
+
 def spec_rules(spec: Object, path: str) -> Iterator[Cause]:
     """The faults of a pod spec at `path`."""
     volumes = [str(volume.get("name") or "") for volume in spec.get("volumes") or ()]
@@ -50,6 +55,27 @@ def spec_rules(spec: Object, path: str) -> Iterator[Cause]:
     yield from _sysctl_rules(spec, f"{path}.securityContext.sysctls")
     yield from _placement_rules(spec, path)
     yield from _name_server_rules(spec, path)
+
+
+def ephemeral_rules(spec: Object) -> Iterator[Cause]:
+    """The faults of containers that are put into a pod that runs."""
+    path, found = "spec.ephemeralContainers", spec.get("ephemeralContainers") or ()
+    volumes = [str(volume.get("name") or "") for volume in spec.get("volumes") or ()]
+    others = {str(each.get("name")) for field in ("containers", "initContainers") for each in spec.get(field) or ()}
+    yield from _names_of(found, path, set(others))
+    for index, container in enumerate(found):
+        at = f"{path}[{index}]"
+        kept = {field: value for field, value in container.items() if field not in _NOT_EPHEMERAL}
+        yield from container_rules.rules({"imagePullPolicy": "Always", **kept}, at, volumes, host_network=False)
+        if (target := container.get("targetContainerName")) and target not in others:
+            yield Cause(f"{at}.targetContainerName", "FieldValueNotFound", f"Not found: {causes.quoted(target)}")
+        for field in _NOT_EPHEMERAL:
+            if container.get(field):
+                yield causes.forbidden(f"{at}.{field}", _NO_PLACE)
+        for number, mount in enumerate(container.get("volumeMounts") or ()):
+            for field in ("subPath", "subPathExpr"):
+                if mount.get(field):
+                    yield causes.forbidden(f"{at}.volumeMounts[{number}].{field}", _NO_PLACE)
 
 
 def _names_of(things: Iterable[Object], path: str, taken: set[str]) -> Iterator[Cause]:

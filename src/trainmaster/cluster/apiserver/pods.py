@@ -33,6 +33,8 @@ _MAY_CHANGE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")
+_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_STAYS = 300      # seconds
 
 
 def begin(pod: Object) -> None:
@@ -208,3 +210,13 @@ def _fixed(spec: Object) -> Object:
         kept[field] = [{name: value for name, value in container.items() if name != "image"}
                        for container in spec.get(field) or ()]
     return kept
+
+
+def tolerate(spec: Object) -> None:
+    """Let a pod stay for a while on a node in trouble, unless it says itself how long; twice changes nothing."""
+    said = [(each.get("key") or "", each.get("effect") or "") for each in spec.get("tolerations") or ()]
+    lacking = [key for key in _TROUBLES
+               if not any(mine in {key, ""} and effect in {"NoExecute", ""} for mine, effect in said)]
+    if lacking:
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *(
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _STAYS} for key in lacking)]

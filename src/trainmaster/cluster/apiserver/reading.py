@@ -6,7 +6,7 @@ import orjson
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import failures, lifecycle, repeats
-from trainmaster.cluster.apiserver.identity import Unrecognized
+from trainmaster.cluster.apiserver.identity import Misplaced, Unrecognized
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.options import Options
 
@@ -22,7 +22,7 @@ def edited(kind: Kind, old: Object, found: Json, options: Options) -> tuple[Obje
     try:
         thing, unknown = lifecycle.readable(kind, found, old, patched=options.patched)
         return thing, _judged(kind, unknown, options)
-    except (lifecycle.Unreadable, Unrecognized) as error:
+    except (lifecycle.Unreadable, Misplaced, Unrecognized) as error:
         if options.patched:
             raise failures.invalid_patch(orjson.dumps(found).decode(), error.why) from error
         raise

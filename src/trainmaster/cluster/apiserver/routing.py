@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from trainmaster.cluster.apiserver import failures
@@ -18,8 +18,9 @@ _OF_PROXIES = {"HEAD": "get", "OPTIONS": ""}      # the second is none, and so o
 _PROXY = re.compile(r"/api/v1/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<plural>pods|services|nodes)/(?P<name>[^/]+)"
                     r"/proxy(?P<rest>/.*)?")
 _OF_NAMESPACES = frozenset({"status", "finalize"})
-_TRUE = frozenset({"true", "1", "t"})
-_FALSE = frozenset({"false", "0", "f", ""})
+_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
+_DIGITS = re.compile(r"\d+", re.ASCII)
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Place:
     name: str = ""
     subresource: str = ""
     rest: str = ""               # of what is passed on: the path over there, as it came
+    watch: bool = False          # asked for by the path, as it was done before there were parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ def verb(method: str, where: Place, *, watch: bool) -> str:
     """What is asked for. Raises Failure 405."""
     if where.subresource == PROXY and method in _OF_PROXIES:
         return _OF_PROXIES[method]
+    if where.watch and method != "GET":
+        raise failures.method_not_allowed()
     found = (_ON_OBJECT if where.name else _ON_COLLECTION).get(method)
     if found is None:
         raise failures.method_not_allowed()
@@ -86,27 +90,50 @@ class Query:
         return [value for key, value in self.pairs if key == name]
 
     def flag(self, name: str) -> bool:
-        """`true`, `True`, `1`; raises Failure 400 for what is neither yes nor no."""
-        given = self.text(name).strip().lower()
-        if given in _TRUE:
-            return True
-        if given in _FALSE:
-            return False
-        raise failures.bad_request(f"{name} must be true or false, not {given[:40]!r}")
+        """What is there means yes, unless it says `false` or `0`: that is how Kubernetes reads it."""
+        given = next((value for key, value in self.pairs if key == name), "0")
+        return given != "0" and given.lower() != "false"
 
     def number(self, name: str) -> int | None:
-        """A whole number from 0 up, or None if it is not given."""
-        given = self.text(name).strip()
+        """A whole number, or None if it is not given. Raises Failure 400."""
+        given = self.text(name)
         if not given:
             return None
-        if not (given.isascii() and given.isdigit() and len(given) <= 18):
-            raise failures.bad_request(f"{name} must be a whole number, not {given[:40]!r}")
+        if why := _unread(given, _NUMBER):
+            raise failures.bad_request(f"strconv.ParseInt: {why}")
         return int(given)
+
+    def revision(self) -> int:
+        """That of the state that is asked about, or 0. Raises Unnumbered."""
+        given = self.text("resourceVersion")
+        if not given:
+            return 0
+        if why := _unread(given, _DIGITS):
+            raise Unnumbered(f"resourceVersion: Invalid value: {failures.quoted(given)}: strconv.ParseUint: {why}")
+        return int(given)
+
+
+class Unnumbered(failures.Failure):
+    """A resourceVersion that is none: 500, as Kubernetes has it, but for lists."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(500, "", why)
+
+
+def _unread(given: str, pattern: re.Pattern[str]) -> str:
+    """Why a number cannot be read, in the words of Go."""
+    if pattern.fullmatch(given) is None:
+        return f"parsing {failures.quoted(given[:100])}: invalid syntax"
+    if len(given) > 20 or abs(int(given)) > _LARGEST:
+        return f"parsing {failures.quoted(given[:100])}: value out of range"
+    return ""
 
 
 def _below(parts: tuple[str, ...], group: str, version: str, rest: tuple[str, ...]) -> Place:
     if any(not part or part in {".", ".."} or "/" in part or "\x00" in part for part in parts):
         raise failures.unknown_resource()
+    if rest[0] == "watch" and len(rest) > 1:
+        return replace(_below(parts, group, version, rest[1:]), watch=True)
     if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in _OF_NAMESPACES):
         return _at(group, version, rest[1], rest[2:])
     return _at(group, version, "", rest)

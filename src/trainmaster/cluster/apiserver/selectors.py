@@ -86,15 +86,24 @@ def _json(text: str) -> bytes:
     return orjson.dumps(text)[1:-1]
 
 
-def selector(labels: str, fields: str, selectable: Sequence[str] = ()) -> Selector:
+def selector(labels: str, fields: str, selectable: Sequence[str] = (), kind: str = "") -> Selector:
     """Raises Failure 400 for what cannot be parsed and for fields that cannot be selected by."""
     if not labels and not fields:
         return EVERYTHING
     terms = parse_fields(fields)
     for term in terms:
         if term.field not in {NAME, NAMESPACE} and term.field not in selectable:
-            raise failures.bad_request(f"field label not supported: {term.field}")
+            raise failures.bad_request(_unsupported(term.field, selectable, kind))
     return Selector(parse_labels(labels), terms)
+
+
+def _unsupported(field: str, selectable: Sequence[str], kind: str) -> str:
+    """Each of these is what some kinds of Kubernetes say."""
+    if not selectable:
+        return f'{failures.quoted(field)} is not a known field selector: only "metadata.name", "metadata.namespace"'
+    if kind == "Job":
+        return f"field label {failures.quoted(field)} not supported for Job"
+    return f"field label not supported: {field}"
 
 
 @lru_cache(maxsize=512)

@@ -21,6 +21,7 @@ from trainmaster.cluster.apiserver import (
     connecting,
     failures,
     forms,
+    health,
     impersonation,
     lifecycle,
     lists,
@@ -45,7 +46,7 @@ from trainmaster.cluster.apiserver.calls import Call
 from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain
 from trainmaster.cluster.apiserver.deeds import Deeds
-from trainmaster.cluster.apiserver.documents import HEALTH, Documents, Version
+from trainmaster.cluster.apiserver.documents import Documents, Version
 from trainmaster.cluster.apiserver.escalation import Escalation
 from trainmaster.cluster.apiserver.evicting import Evictions
 from trainmaster.cluster.apiserver.forms import Listing
@@ -70,7 +71,7 @@ Answer = Response | Streaming | connecting.Tunnel | proxying.Proxied
 Door = Callable[[Request, Identity], Awaitable[Response]]
 _ISSUER = ((".well-known", "openid-configuration"), ("openid", "v1", "jwks"))
 # Health is for everybody, whoever asks and whatever the roles say: a probe has no token.
-OPEN = frozenset((name,) for name in HEALTH)
+OPEN = frozenset((name,) for name in health.NAMES)
 
 
 @dataclass(slots=True)
@@ -178,7 +179,8 @@ class ApiServer:
                 return self._issuer(request, where.parts)
             return self._metrics() if where.parts == ("metrics",) else self._documents.answer(request, where.parts)
         query = Query(request.query)
-        verb = routing.verb(request.method, where, watch=where.subresource != routing.PROXY and query.flag("watch"))
+        watch = where.watch or (where.subresource != routing.PROXY and query.flag("watch"))
+        verb = routing.verb(request.method, where, watch=watch)
         self._authorize(who, asking.about_place(where, verb, query))
         kind = self._catalog.find(where.group, where.version, where.plural)
         if kind is None:
@@ -266,6 +268,8 @@ class ApiServer:
         now, include = self._clock.now(), call.query.text("includeObject")
         if call.verb == "watch":
             return self._watches.open(wanted(call.kind, place.namespace, place.name, call.selector(), form, call.query))
+        if (revision := call.query.revision()) > self._store.revision:
+            raise failures.ahead_of_time(revision, self._store.revision)
         value = self._resources.get(call.kind, place.namespace, place.name)
         return self._said(call, 200, forms.one(call.kind, value, form, now, include), form)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trainmaster.cluster.apiserver import failures
-from trainmaster.cluster.apiserver.documents import HEALTH
+from trainmaster.cluster.apiserver.health import NAMES as HEALTH
 
 # As many as a real server takes by default, reads (400) and writes (200) together.
 MOST = 600

@@ -16,7 +16,9 @@ import orjson
 
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import causes, failures, tables
+from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
+from trainmaster.cluster.apiserver.lists import MATCH, NOT_OLDER, NOT_WITH_CONTINUE, refused
 from trainmaster.cluster.apiserver.negotiation import JSON, Form, Shape
 from trainmaster.cluster.apiserver.routing import Query
 from trainmaster.cluster.apiserver.selectors import Selector
@@ -53,12 +55,10 @@ class Wanted:
 
 def wanted(kind: Kind, namespace: str, name: str, selector: Selector, form: Form, query: Query) -> Wanted:
     """Read the options of a watch. Raises Failure 400 or 422."""
-    asked, match = query.text("sendInitialEvents"), query.text("resourceVersionMatch")
-    if asked and match != "NotOlderThan":
-        raise _option("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
-    if match and not asked:
-        raise _option("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-    revision = query.number("resourceVersion")
+    asked, match = query.all("sendInitialEvents"), query.text(MATCH)
+    if faults := list(_faults(bool(asked), match, query)):
+        raise refused(*faults)
+    revision = query.revision()
     initial = query.flag("sendInitialEvents") if asked else not revision
     bookmarks = query.flag("allowWatchBookmarks")
     by_name, rest = selector.without_name()
@@ -66,7 +66,20 @@ def wanted(kind: Kind, namespace: str, name: str, selector: Selector, form: Form
         rest = selector
     return Wanted(kind, namespace, name or by_name, rest, form, revision or None, initial,
                   initial_end=initial and bookmarks and match == "NotOlderThan", bookmarks=bookmarks,
-                  timeout=float(query.number("timeoutSeconds") or LASTING), include=query.text("includeObject"))
+                  timeout=max(0.0, float(query.number("timeoutSeconds") or LASTING)),
+                  include=query.text("includeObject"))
+
+
+def _faults(asked: bool, match: str, query: Query) -> Iterator[Cause]:
+    if asked and match != NOT_OLDER:
+        yield causes.forbidden(MATCH, f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}")
+    if match and not asked:
+        yield causes.forbidden(
+            MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+    if match not in {"", NOT_OLDER}:
+        yield causes.unsupported(MATCH, match, (NOT_OLDER,))
+    if query.text("continue"):
+        yield causes.forbidden(MATCH, NOT_WITH_CONTINUE)
 
 
 class Watches:
@@ -254,9 +267,6 @@ class _Timer:
             self._rang = True
             self._subscription.stir()
 
-
-def _option(why: str) -> failures.Failure:
-    return failures.invalid_kind("ListOptions", "meta.k8s.io", "", [causes.forbidden("resourceVersionMatch", why)])
 
 
 def _parsed(value: bytes) -> Object:

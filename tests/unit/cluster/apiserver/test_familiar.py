@@ -18,7 +18,6 @@ from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BUILT_IN
 from trainmaster.testing.clock import VirtualClock
 
-ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 POD = next(kind for kind in BUILT_IN if kind.resource.plural == "pods")
 MAP = next(kind for kind in BUILT_IN if kind.resource.plural == "configmaps")
 _RANDOM = re.compile(rb'"(uid|resourceVersion|name)":"(?:[0-9a-f-]{36}|[0-9]+|n[0-9]+|kube-api-access-[a-z0-9]{5})"')
@@ -90,22 +89,21 @@ def on_a_server() -> Iterator[Callable[..., list[Answer]]]:
     loop = asyncio.new_event_loop()
     entered = serving()
     state: Api = loop.run_until_complete(entered.__aenter__())
-    loop.run_until_complete(state.made(ACCOUNTS, {"metadata": {"name": "default"}}))
     yield lambda *what: loop.run_until_complete(sent(*what))
     loop.run_until_complete(entered.__aexit__(None, None, None))
     loop.close()
 
 
 async def test_what_becomes_of_one_pod_does_not_touch_the_next_of_the_same_specification(api: Api) -> None:
-    await api.made(ACCOUNTS, {"metadata": {"name": "default"}})
     mounts = []
     for number in range(4):
-        await api.made(PODS, pod(f"p{number}", nodeSelector={"a": "b"}))
-        await api.patch(f"{PODS}/p{number}", {"spec": {"tolerations": [{"key": f"k{number}", "operator": "Exists"}]}})
+        made = await api.made(PODS, pod(f"p{number}", nodeSelector={"a": "b"}))
+        more = [*made["spec"]["tolerations"], {"key": f"k{number}", "operator": "Exists"}]
+        assert 200 == (await api.patch(f"{PODS}/p{number}", {"spec": {"tolerations": more}})).code
         await api.patch(f"{PODS}/p{number}/status", {"status": {"phase": "Running"}})
         found = (await api.get(f"{PODS}/p{number}")).json
         mounts.append(found["spec"]["volumes"][0]["name"])
-        assert [f"k{number}"] == [each["key"] for each in found["spec"]["tolerations"]]
+        assert [f"k{number}"] == [each["key"] for each in found["spec"]["tolerations"][2:]]
         assert "Pending" == (await api.made(PODS, pod(f"q{number}", nodeSelector={"a": "b"})))["status"]["phase"]
 
     assert len(set(mounts)) == 4, "each has a volume of its own"

@@ -101,7 +101,7 @@ async def test_what_cannot_be_watched_is_refused_before_the_websocket(site: Site
     with pytest.raises(WSServerHandshakeError) as caught:
         await site.session.ws_connect(f"{MAPS}?watch=true&resourceVersion=x", headers=AUTHORIZED)
 
-    assert 400 == caught.value.status
+    assert 500 == caught.value.status
 
 
 def _told(event: str) -> tuple[str, str]:

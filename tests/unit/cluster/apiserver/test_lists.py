@@ -49,13 +49,66 @@ async def test_selectors(api: Api, query: str, expected: str) -> None:
     pytest.param("fieldSelector=spec.nodeName%3Dx", id="a field that config maps do not have"),
     pytest.param("fieldSelector=metadata.name", id="a field without a value"),
     pytest.param("limit=many", id="a limit that is no number"),
-    pytest.param("limit=-1", id="a negative limit"),
     pytest.param("continue=%7B%7D", id="a continue that is not ours"),
     pytest.param("continue=e30", id="a continue without content"),
     pytest.param("resourceVersion=abc", id="a revision that is no number"),
 ])
 async def test_what_cannot_be_read_is_a_bad_request(api: Api, query: str) -> None:
     assert (400, "BadRequest") == ((answer := await api.get(MAPS, query)).code, answer.json["reason"])
+
+
+@pytest.mark.parametrize(("query", "code", "said"), [
+    pytest.param("limit=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax', id="a limit that is no number"),
+    pytest.param("resourceVersion=x", 400, 'invalid resource version: resourceVersion: Invalid value: "x": '
+                 'strconv.ParseUint: parsing "x": invalid syntax', id="a revision that is no number"),
+    pytest.param("continue=x", 400, "invalid continue token: continue key is not valid: illegal base64 data at input "
+                 "byte 0", id="a token that is none"),
+    pytest.param("continue=eyJ2", 400, "invalid continue token: continue key is not valid: unexpected end of JSON "
+                 "input",
+                 id="half a token"),
+    pytest.param("continue=e30", 400, "invalid continue token: continue key is not valid: server does not recognize "
+                 "this encoded version ", id="an empty token"),
+    pytest.param("continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MCwic3RhcnQiOiJwIn0", 400, "invalid continue token: "
+                 "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+                 id="a token without a revision"),
+    pytest.param("resourceVersionMatch=Exact&resourceVersion=0", 422, 'ListOptions.meta.k8s.io "" is invalid: '
+                 'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+                 id="exactly whatever there is"),
+    pytest.param("resourceVersionMatch=Exact&resourceVersion=1&continue=x", 422,
+                 'ListOptions.meta.k8s.io "" is invalid: '
+                 "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided",
+                 id="a page of another moment"),
+    pytest.param("sendInitialEvents=false", 422, 'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: '
+                 "sendInitialEvents is forbidden for list", id="an option of watches"),
+    pytest.param("fieldSelector=data.a%3D1", 400, '"data.a" is not a known field selector: only "metadata.name", '
+                 '"metadata.namespace"', id="a field that nobody can select by"),
+    pytest.param("watch=1&continue=x", 422, 'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: '
+                 "resourceVersionMatch is forbidden when continue is provided", id="a watch that goes on"),
+    pytest.param("watch=1&resourceVersion=x", 500, 'resourceVersion: Invalid value: "x": strconv.ParseUint: parsing '
+                 '"x": invalid syntax', id="a watch from nowhere"),
+    pytest.param("watch=1&resourceVersionMatch=Exact&resourceVersion=1", 422, 'ListOptions.meta.k8s.io "" is invalid: '
+                 "[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
+                 'sendInitialEvents is provided, resourceVersionMatch: Unsupported value: "Exact": supported values: '
+                 '"NotOlderThan"]', id="a watch of one moment"),
+])
+async def test_refusals_are_in_the_words_of_kubernetes(api: Api, query: str, code: int, said: str) -> None:
+    answer = await api.get(MAPS, query)
+
+    assert (code, said) == (answer.code, answer.message)
+
+
+async def test_a_negative_limit_is_none(api: Api) -> None:
+    assert (await api.get(MAPS)).names == (await api.get(MAPS, "limit=-1")).names
+
+
+async def test_one_object_of_a_moment_to_come(api: Api) -> None:
+    assert 504 == (await api.get(f"{MAPS}/a", "resourceVersion=99999999")).code
+
+
+async def test_a_watch_by_its_path(api: Api) -> None:
+    async with api.watch("/api/v1/watch/namespaces/default/configmaps/b") as watch:
+        assert ["ADDED b"] == await watch.told(1)
+    assert 405 == (await api.post("/api/v1/watch/namespaces/default/configmaps", {})).code
 
 
 async def test_pages_show_one_moment(api: Api) -> None:

@@ -91,13 +91,24 @@ async def test_a_followed_log_is_let_go_when_the_reader_goes(api: Api, node: Nod
                  "a container name must be specified for pod p, choose one of: [a b]", id="which of two containers"),
     pytest.param({"nodeName": "n", "containers": TWO}, "container=z", 400, "container z is not valid for pod p",
                  id="a container that is not there"),
-    pytest.param({}, "", 400, "pod p does not have a host assigned", id="a pod that no node has"),
+    pytest.param({}, "tailLines=-1", 422, 'PodLogOptions "p" is invalid: tailLines: Invalid value: -1: must be greater '
+                 "than or equal to 0", id="fewer lines than none"),
+    pytest.param({}, "sinceSeconds=0", 422, 'PodLogOptions "p" is invalid: sinceSeconds: Invalid value: 0: must be '
+                 "greater than 0", id="since now"),
+    pytest.param({}, "sinceSeconds=1&sinceTime=2020-01-01T00:00:00Z", 422, 'PodLogOptions "p" is invalid: []: '
+                 "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified", id="since two moments"),
 ])
 async def test_what_cannot_be_asked_for(api: Api, spec: Json, query: str, code: int, said: str) -> None:
     await api.made(PODS, pod(**spec))
     answer = await api.get(f"{PODS}/p/log", query)
 
     assert (code, said) == (answer.code, answer.message)
+
+
+async def test_a_pod_without_a_node_has_nothing_to_say_yet(api: Api) -> None:
+    await api.made(PODS, pod())
+
+    assert (204, b"") == ((answer := await api.get(f"{PODS}/p/log")).code, answer.body)
 
 
 @pytest.mark.parametrize(("answer", "code", "said"), [

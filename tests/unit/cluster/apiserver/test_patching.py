@@ -35,7 +35,11 @@ def test_json_patch(target: Json, patch: Json, expected: Json) -> None:
     pytest.param([{"op": "test", "path": "", "value": {}}] * 10_001, 413, id="too many operations"),
     pytest.param([{"op": "replace", "path": "", "value": 1}], 422, id="nothing left of the object"),
     pytest.param([{"op": "add", "path": "no slash", "value": 1}], 422, id="a pointer without a slash"),
-    pytest.param([{"op": "add", "path": "/a"}], 400, id="no value"),
+    pytest.param([{"op": "copy", "path": "/a/b"}], 422, id="no source and no target"),
+    pytest.param([{"op": "remove", "path": "/z"}], 422, id="what is not there is removed"),
+    pytest.param([{"op": "test", "path": "/z", "value": 1}], 422, id="what is not there is something"),
+    pytest.param([{"op": "replace", "path": "/z/y", "value": 1}], 422, id="a field of what is not there"),
+    pytest.param({"op": "add"}, 400, id="one operation without a list"),
     pytest.param([{"op": "add", "path": 7, "value": 1}], 400, id="a path that is a number"),
     pytest.param([7], 400, id="an operation that is a number"),
     pytest.param([{"op": "add", "path": "/l/x", "value": 1}], 422, id="a list index that is a word"),
@@ -72,3 +76,13 @@ def test_a_patch_can_be_applied_again() -> None:
     patch.applied({})["l"].append(2)
 
     assert patch.applied({}) == {"l": [1]}
+
+
+@pytest.mark.parametrize(("patch", "expected"), [
+    pytest.param([{"op": "replace", "path": "/b", "value": 2}], {"a": 1, "b": 2}, id="a replacement adds"),
+    pytest.param([{"op": "test", "path": "/b", "value": None}], {"a": 1}, id="a test finds null"),
+    pytest.param([{"op": "copy", "from": "/b", "path": "/c"}], {"a": 1, "c": None}, id="a copy is null"),
+    pytest.param([{"op": "add", "path": "/b"}], {"a": 1, "b": None}, id="no value is null"),
+])
+def test_json_patches_do_not_mind_what_is_not_there(patch: Json, expected: Json) -> None:
+    assert expected == patching.json_patch({"a": 1}, patch)

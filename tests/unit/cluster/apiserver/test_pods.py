@@ -3,12 +3,14 @@
 import copy
 
 import pytest
-from tests.unit.cluster.apiserver.api import PODS, Api, pod
+from tests.unit.cluster.apiserver.api import PODS, STRATEGIC, Api, pod
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import pods
 
 NO_RULE = "(e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+TROUBLES = [{"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            for what in ("not-ready", "unreachable")]
 
 
 def defaulted(**spec: Json) -> Object:
@@ -119,9 +121,8 @@ def test_quality_of_service(resources: Object, expected: str) -> None:
                  "2147483647, inclusive", id="a deadline of nothing"),
     pytest.param({"terminationGracePeriodSeconds": -1}, "spec.terminationGracePeriodSeconds: Invalid value: -1: "
                  "must be greater than or equal to 0", id="negative grace"),
-    pytest.param({"hostname": "a.b"}, "spec.hostname: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist "
-                 "of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character "
-                 + NO_RULE, id="a host name with a dot"),
+    pytest.param({"hostname": "a.b"}, "spec.hostname: Invalid value: \"a.b\": must not contain dots",
+                 id="a host name with a dot"),
 ])
 async def test_pods_that_are_refused(api: Api, spec: Object, expected: str) -> None:
     answer = await api.post(PODS, pod(**spec))
@@ -152,7 +153,9 @@ async def test_types_that_do_not_fit(api: Api, spec: Object, said: str) -> None:
     pytest.param({"spec": {"activeDeadlineSeconds": 5}}, 200, id="a deadline may be set"),
     pytest.param({"spec": {"containers": [{"name": "c", "command": ["x"]}]}}, 422, id="the command may not"),
     pytest.param({"spec": {"nodeName": "n"}}, 422, id="nor the node, except by a binding"),
-    pytest.param({"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}, 200, id="tolerations may be added"),
+    pytest.param({"spec": {"tolerations": [*TROUBLES, {"key": "k", "operator": "Exists"}]}}, 200,
+                 id="tolerations may be added"),
+    pytest.param({"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}, 422, id="but not taken away"),
 ])
 async def test_updates_of_a_spec(api: Api, change: Json, code: int) -> None:
     await api.made(PODS, pod())
@@ -249,3 +252,42 @@ class TestEphemeralContainers:
         answer = await api.patch(self.PATH, {"spec": {"ephemeralContainers": change}})
 
         assert (422, True) == (answer.code, said in answer.message), answer.body
+
+
+@pytest.mark.parametrize(("own", "expected"), [
+    pytest.param([], TROUBLES, id="nothing said"),
+    pytest.param([{"operator": "Exists"}], [{"operator": "Exists"}], id="everything tolerated"),
+    pytest.param([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}],
+                 [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}, TROUBLES[1]],
+                 id="one of them for ever"),
+    pytest.param([{"key": "x", "operator": "Exists"}], [{"key": "x", "operator": "Exists"}, *TROUBLES], id="others"),
+])
+async def test_a_pod_stays_for_a_while_on_a_node_in_trouble(api: Api, own: Json, expected: Json) -> None:
+    assert expected == (await api.made(PODS, pod(tolerations=own)))["spec"]["tolerations"]
+
+
+NO_PLACE = "Forbidden: cannot be set for an Ephemeral Container"
+FIRST = "spec.ephemeralContainers[0]"
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    pytest.param({"ports": [{"containerPort": 1}]}, f"{FIRST}.ports: {NO_PLACE}", id="ports"),
+    pytest.param({"livenessProbe": {"exec": {"command": ["a"]}}}, f"{FIRST}.livenessProbe: {NO_PLACE}", id="a probe"),
+    pytest.param({"lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}, f"{FIRST}.lifecycle: {NO_PLACE}", id="hooks"),
+    pytest.param({"resources": {"limits": {"cpu": "1"}}}, f"{FIRST}.resources: {NO_PLACE}", id="resources"),
+    pytest.param({"restartPolicy": "Always"}, f"{FIRST}.restartPolicy: {NO_PLACE}", id="restarts"),
+    pytest.param({"volumeMounts": [{"name": "n", "mountPath": "/x", "subPath": "a"}]},
+                 f'[{FIRST}.volumeMounts[0].name: Not found: "n", {FIRST}.volumeMounts[0].subPath: {NO_PLACE}]',
+                 id="a part of a volume that is not there"),
+    pytest.param({"name": "c"}, f'{FIRST}.name: Duplicate value: "c"', id="the name of another"),
+    pytest.param({"name": ""}, f"{FIRST}.name: Required value", id="no name"),
+    pytest.param({"image": ""}, f"{FIRST}.image: Required value", id="no image"),
+    pytest.param({"targetContainerName": "x"}, f'{FIRST}.targetContainerName: Not found: "x"', id="no such target"),
+    pytest.param({"env": [{"name": ""}]}, f"{FIRST}.env[0].name: Required value", id="a variable without a name"),
+])
+async def test_ephemeral_containers_that_are_refused(api: Api, given: Object, said: str) -> None:
+    await api.made(PODS, pod())
+    patch = {"spec": {"ephemeralContainers": [{"name": "e", "image": "i", **given}]}}
+    answer = await api.patch(f"{PODS}/p/ephemeralcontainers", patch, STRATEGIC)
+
+    assert (422, f'Pod "p" is invalid: {said}') == (answer.code, answer.message)

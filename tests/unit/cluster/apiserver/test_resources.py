@@ -52,7 +52,11 @@ async def test_a_generated_name_is_the_prefix_and_five_signs(api: Api) -> None:
     pytest.param(MAPS, {"metadata": {"name": "x", "resourceVersion": "1"}}, 400, "BadRequest",
                  "resourceVersion should not be set on objects to be created", id="a resourceVersion is brought along"),
     pytest.param(MAPS, {"kind": "Pod", "metadata": {"name": "x"}}, 400, "BadRequest",
-                 "the kind in the data (Pod) does not match the expected kind (ConfigMap)", id="another kind"),
+                 'Pod in version "v1" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): '
+                 "unknown conversion", id="another kind"),
+    pytest.param(MAPS, {"apiVersion": "v9", "metadata": {"name": "x"}}, 400, "BadRequest",
+                 'ConfigMap in version "v9" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for '
+                 'version "v9" in scheme "pkg/runtime/scheme.go:111"', id="another version"),
     pytest.param(MAPS, [], 400, "BadRequest", "the body must be a JSON object", id="not an object"),
     pytest.param(MAPS, {"metadata": {"name": "x", "labels": {"a": 1}}}, 400, "BadRequest",
                  'ConfigMap in version "v1" cannot be handled as a ConfigMap: metadata.labels.a must be text, not '
