@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
-from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, NAME, Case
+from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, NAME, WRITTEN, Case, refusal
 
 from trainmaster.api.core import DEFINITIONS
 from trainmaster.api.meta import Resource
@@ -37,6 +37,20 @@ async def test_a_real_server_says_the_same(client: Client, case: Case) -> None:
             if not await there(client):
                 break
             await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize(("at", "rule", "why"), [pytest.param(*row, id=when) for when, *row in WRITTEN])
+async def test_a_real_server_checks_the_same_types(client: Client, at: str, rule: str, why: str) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    definition = Case("", at, [{"rule": rule}], {}).definition()
+    asked = client.request("POST", path, query=[("dryRun", "All")], body=definition)
+    if not why:
+        await asked
+        return
+    with pytest.raises(Invalid) as refused:
+        await asked
+    told = refused.value.status["details"]["causes"][0]["message"]
+    assert refusal(rule, why) == told.partition("null}: ")[2]
 
 
 async def said(client: Client, case: Case) -> str:

@@ -33,6 +33,12 @@ _WORDS = (
     (re.compile(r"Iteration budget exceeded"), "operation cancelled: actual cost limit exceeded"),
     (re.compile(r"[Nn]o matching overload"), "no such overload"),
 )
+_TYPE_WORDS = ((re.compile(r"(undefined field '[^']*') not found in struct '[^']*'"), r"\1"),
+               (re.compile(r"google\.protobuf\.(Timestamp|Duration)"), lambda found: found[1].lower()),
+               (re.compile(r"\bnull_type\b"), "null"), (re.compile(r"T%\d+"), "dyn"))
+# Numbers of different types can be compared: the library does so when it runs, but denies it beforehand. And what
+# follows from another fault is none.
+_NO_FAULT = re.compile(r"'_[<>]=?_' applied to '\((int|uint|double), (int|uint|double)\)'|'\*error\*'")
 _FOREIGN = re.compile(r"Non-CEL value|out of range for")
 _CODE = re.compile(r"^[A-Z_]+: (.*?)( \[[A-Z_]+\])?$", re.DOTALL)
 
@@ -87,8 +93,63 @@ def _compiled(text: str, variables: Sequence[str]) -> Expression | Unusable:
         return Unusable(_bare(str(problem)))
 
 
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Variables and what they are: a type of CEL or a message of the pool by name, `list T`, `map T`; "": anything."""
+
+    pool: Any
+    variables: Mapping[str, str]
+
+
+def typed(text: str, about: Typed) -> str:
+    """The name of the type that an expression gives, as far as that is known without running it. Raises Unusable."""
+    cel = importlib.import_module("cel_expr_python.cel")
+    environment = cel.NewEnv(descriptor_pool=about.pool, config=_parts(cel, *_EXTENSIONS), functions=_functions(),
+                             variables={name: _type(cel, given) for name, given in about.variables.items()})
+    try:
+        return str(environment.compile(text).return_type().name())
+    except RuntimeError as problem:
+        if why := _faults(_bare(str(problem))):
+            raise Unusable(why) from problem
+        return "DYN"
+
+
+def _faults(said: str) -> str:
+    """What is wrong with types, with their names in the language."""
+    for pattern, words in _TYPE_WORDS:
+        said = pattern.sub(words, said)
+    return "\n".join(each for each in re.split(r"\n(?=ERROR: )", said) if _NO_FAULT.search(each) is None)
+
+
+def _type(cel: Any, given: str) -> Any:
+    shape, _, inner = given.partition(" ")
+    match shape:
+        case "list":
+            return cel.Type.List(_type(cel, inner))
+        case "map":
+            return cel.Type.Map(cel.Type.STRING, _type(cel, inner))
+        case "" | "google.protobuf.Value":
+            return cel.Type.DYN
+        case _:
+            return _WELL_KNOWN[shape](cel) if shape in _WELL_KNOWN else \
+                cel.Type(shape) if "." in shape else getattr(cel.Type, shape)
+
+
+_WELL_KNOWN: dict[str, Any] = {"google.protobuf.Timestamp": lambda cel: cel.Type.TIMESTAMP,
+                               "google.protobuf.Duration": lambda cel: cel.Type.DURATION}
+
+
 @cache
 def _environment(variables: Sequence[str]) -> tuple[Any, Any]:
+    cel = importlib.import_module("cel_expr_python.cel")
+    found = cel.NewEnv(config=_parts(cel, *_EXTENSIONS), variables=dict.fromkeys(variables, cel.Type.DYN),
+                       functions=_functions())
+    return found, cel.Type.ERROR
+
+
+@cache
+def _functions() -> list[Any]:
+    """What Kubernetes adds."""
     cel = importlib.import_module("cel_expr_python.cel")
     engine = cel.NewEnv(config=_parts(cel, "optional", "regex"), variables={
         "text": cel.Type.STRING, "pattern": cel.Type.STRING, "by": cel.Type.STRING, "most": cel.Type.INT})
@@ -102,11 +163,8 @@ def _environment(variables: Sequence[str]) -> tuple[Any, Any]:
 
     ways = sorted((*expression_library.functions(),
                    *expression_library.searching(expression_library.found_by(replaced))), key=lambda way: way.name)
-    functions = [cel.FunctionDecl(name, [_overload(cel, way) for way in same])
-                 for name, same in groupby(ways, key=lambda way: way.name)]
-    found = cel.NewEnv(config=_parts(cel, *_EXTENSIONS), variables=dict.fromkeys(variables, cel.Type.DYN),
-                       functions=functions)
-    return found, cel.Type.ERROR
+    return [cel.FunctionDecl(name, [_overload(cel, way) for way in same])
+            for name, same in groupby(ways, key=lambda way: way.name)]
 
 
 def _parts(cel: Any, *names: str) -> Any:

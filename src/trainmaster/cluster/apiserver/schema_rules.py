@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, expressions, rule_values
+from trainmaster.cluster.apiserver import causes, expressions, rule_types, rule_values
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.expressions import Absent, Failed, Unusable
 
@@ -24,6 +24,8 @@ _VARIABLES = ("self", "oldSelf")
 # A rule as Go prints it.
 _GO_FORM: Object = {"Rule": "", "Message": "", "MessageExpression": "", "Reason": None, "FieldPath": "",
                     "OptionalOldSelf": None}
+_ROOT = ".openAPIV3Schema"       # where the schema of whole objects is
+_NO_BOOL, _NO_TEXT = "cel expression must evaluate to a bool", "must evaluate to a string"
 _OLD = re.compile(r"\boldSelf\b")
 
 
@@ -130,24 +132,27 @@ def malformed(document: Object, path: str) -> Iterator[Cause]:
         place = f"{path}.{RULES}[{at}]"
         for rule in rules_of({**document, RULES: [given]}):
             shown = {name: given.get(name[0].lower() + name[1:], empty) for name, empty in _GO_FORM.items()}
-            if why := _uncompiled(rule.text, rule.program):
-                yield causes.invalid(f"{place}.rule", shown, f"compilation failed: {why}")
-            if rule.computed and (why := _uncompiled(rule.computed, rule.telling)):
-                yield causes.invalid(f"{place}.messageExpression", shown,
-                                     f"messageExpression compilation failed: {why}")
+            if why := _refused(document, path, rule, rule.text, rule.program, "BOOL"):
+                yield causes.invalid(f"{place}.rule", shown, why)
+            if rule.computed and (why := _refused(document, path, rule, rule.computed, rule.telling, "STRING")):
+                yield causes.invalid(f"{place}.messageExpression", shown, f"messageExpression {why}")
             if rule.optional and not rule.transition:
                 yield causes.invalid(f"{place}.optionalOldSelf", True, "may not be set if oldSelf is not used in rule")
 
 
-def _uncompiled(*texts: str) -> str:
-    """Why one of them is no expression; the first is as it was written, so that it is the one that is told about."""
+def _refused(document: Object, path: str, rule: Rule, text: str, program: str, wanted: str) -> str:
+    """Why one of the two forms of an expression cannot be used; the first is as it was written, and told about."""
     try:
-        for text in texts:
-            expressions.compiled(text, *_VARIABLES)
+        expressions.compiled(text, *_VARIABLES)
+        with suppress(Absent):
+            found = rule_types.result(text, document, root=path.endswith(_ROOT), optional=rule.optional)
+            if found not in {wanted, "DYN"}:
+                return _NO_BOOL if wanted == "BOOL" else _NO_TEXT
+        expressions.compiled(program, *_VARIABLES)
     except Absent:
         return ""
     except Unusable as why:
-        return str(why)
+        return f"compilation failed: {why}"
     return ""
 
 

@@ -232,3 +232,77 @@ CASES = (
          {"when": "2025-01-01T00:00:00Z", "wait": "1h30m"}, {"when": "2024-01-01T00:00:00+02:00", "wait": "1h30m"},
          said="spec: Invalid value: back"),
 )
+
+# What a server says when a definition with one such rule is written: where (as in `Case`), the rule, and why
+# it is refused, after its column; nothing for rules that are taken.
+WRITTEN = (
+    ("a field that is not there", "spec", "self.nosuch > 1",
+     "5: undefined field 'nosuch'"),
+    ("a field of a part that is not there", "ports", "self.all(p, p.nosuch == 1)",
+     "14: undefined field 'nosuch'"),
+    ("whether a field is there that never is", "spec", "has(self.nosuch)",
+     "4: undefined field 'nosuch'"),
+    ("a text against a number", "spec", "self.name > 1",
+     "11: found no matching overload for '_>_' applied to '(string, int)'"),
+    ("a number against a text", "spec", "self.replicas == 'a'",
+     "15: found no matching overload for '_==_' applied to '(int, string)'"),
+    ("a list against a number", "spec", "self.list == self.replicas",
+     "11: found no matching overload for '_==_' applied to '(list(string), int)'"),
+    ("an item against a number", "spec", "self.list.all(x, x > 1)",
+     "20: found no matching overload for '_>_' applied to '(string, int)'"),
+    ("a value of a map against a number", "spec", "self.map.all(k, self.map[k] == 1)",
+     "29: found no matching overload for '_==_' applied to '(string, int)'"),
+    ("a sum of a number and a share", "spec", "self.replicas + self.share > 1.0",
+     "15: found no matching overload for '_+_' applied to '(int, double)'"),
+    ("a moment against a text", "spec", "self.when == '2020'",
+     "11: found no matching overload for '_==_' applied to '(timestamp, string)'"),
+    ("a wait against a number", "spec", "self.wait == 1",
+     "11: found no matching overload for '_==_' applied to '(duration, int)'"),
+    ("a text that is nothing", "spec", "self.name == null",
+     "11: found no matching overload for '_==_' applied to '(string, null)'"),
+    ("no truth", "spec", "self.replicas",
+     "cel expression must evaluate to a bool"),
+    ("no truth but a text", "spec", "self.name + 'a'",
+     "cel expression must evaluate to a bool"),
+    ("a function that nobody has", "spec", "self.name.nosuch()",
+     "17: undeclared reference to 'nosuch' (in container '')"),
+    ("not of a number", "spec", "!self.replicas",
+     "1: found no matching overload for '!_' applied to '(int)'"),
+    ("labels of the whole object", "root", "self.metadata.labels.a == 'a'",
+     "14: undefined field 'labels'"),
+    ("a status that is not in the schema", "root", "self.status.x == 1",
+     "5: undefined field 'status'"),
+    ("a field below one that is not there", "spec", "self.a.b.c == 1",
+     "5: undefined field 'a'"),
+    ("a number itself", "replicas", "self > 'a'",
+     "6: found no matching overload for '_>_' applied to '(int, string)'"),
+    ("an index that is a text", "spec", "self.list['a'] == 'b'",
+     "10: found no matching overload for '_[_]' applied to '(list(string), string)'"),
+    ("numbers of two sorts are compared", "spec", "self.share > 1 && self.replicas < 2.5",
+     ""),
+    ("a number or text is anything", "spec", "self.size == 1 || self.size == 'a'",
+     ""),
+    ("names of the whole object", "root",
+     "self.metadata.name == 'a' && self.kind == 'Rule' && self.metadata.generateName == ''",
+     ""),
+    ("a field with a dash", "spec", "self.x__dash__x == 'a' || self.x__dash__dash == 'b'",
+     "5: undefined field 'x__dash__x'"),
+    ("a field called like a word", "spec", "self.__namespace__ == 'a'",
+     ""),
+    ("optional fields", "spec", "self.?name.orValue('a') == 'b'",
+     ""),
+    ("an optional field that is not there", "spec", "self.?nosuch.orValue('a') == 'b'",
+     "5: undefined field 'nosuch'"),
+    ("moments", "spec", "self.when > timestamp('2020-01-01T00:00:00Z') && self.wait < duration('1h')",
+     ""),
+    ("anything", "spec", "dyn(self.name) > 1",
+     ""),
+)
+
+
+def refusal(rule: str, said: str) -> str:
+    """As it stands in the message, after the rule."""
+    column, _, why = said.partition(": ")
+    if not column.isdigit():
+        return said
+    return f"compilation failed: ERROR: <input>:1:{column}: {why}\n | {rule}\n | {'.' * (int(column) - 1)}^"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.unit.cluster.apiserver.api import DEFINITIONS, Api
-from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, Case
+from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, WRITTEN, Case, refusal
 
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver.rule_values import escaped
@@ -42,6 +42,22 @@ async def test_what_whoever_writes_a_definition_is_told(api: Api, rule: str, cod
     assert code == answer.code
     assert told in (answer.message if code >= 400 else "".join(answer.warnings))
     assert bool(told) == bool(answer.warnings or code >= 400)
+
+
+@pytest.mark.parametrize(("at", "rule", "said"), [pytest.param(*row, id=when) for when, *row in WRITTEN])
+async def test_types_are_checked_when_a_rule_is_written(api: Api, at: str, rule: str, said: str) -> None:
+    answer = await api.post(DEFINITIONS, Case("", at, [{"rule": rule}], {}).definition())
+
+    assert (422 if said else 201) == answer.code
+    if said:
+        assert refusal(rule, said) == answer.json["details"]["causes"][0]["message"].partition("null}: ")[2]
+
+
+async def test_a_message_is_text(api: Api) -> None:
+    rule = {"rule": "self.min < 1", "messageExpression": "self.min"}
+    answer = await api.post(DEFINITIONS, Case("", "spec", [rule], {}).definition())
+
+    assert (422, True) == (answer.code, answer.message.endswith("messageExpression must evaluate to a string"))
 
 
 @pytest.mark.parametrize("rule", [
