@@ -371,7 +371,27 @@ def told(kind: str, uid: str, said: str) -> set[int]:
     return {int(number) for each in env for number in re.findall(r"\d{4,5}", str(each.get("value")))}
 
 
+def the_whole_list_of_conditions(kind: str) -> None:
+    """With reasons; what upstream's tests ask for is only whether one of them is there (§10.10)."""
+    created, ran = (f"{kind}Created", "True"), (f"{kind}Running", "False")
+    lists = {}
+    for what, policy in (("succeed", "Never"), ("fail", "Never"), ("restart", "ExitCode")):
+        world = running(kind, policy)
+        if what == "succeed":
+            world.succeed("*")
+        else:
+            world.fail("*" if what == "restart" else WORKER, code=137)
+        world.settle()
+        lists[what] = [(found.reason, found.status) for found in world.status.conditions]
+    assert {
+        "succeed": [created, ran, (f"{kind}Succeeded", "True")],
+        "fail": [created, ran, (f"{kind}Failed", "True")],
+        "restart": [created, (f"{kind}Restarting", "True")],
+    } == lists
+
+
 RULES: dict[str, Rule] = {
+    "§5.5, §10.10: the whole list of conditions": the_whole_list_of_conditions,
     "§4.1, B-39: what we tell comes after what the user set, in every container but one": ours_comes_after_the_users,
     "§5.2: the order in which roles are written means nothing, and the one that decides is first":
         the_order_of_the_map_means_nothing,
