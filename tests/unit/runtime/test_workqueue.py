@@ -235,3 +235,44 @@ async def _churn(chance: random.Random, workers: int) -> None:
 
     assert {} == wanted
     assert 0 == len(queue)
+
+
+class Counting:
+    """An onlooker that writes everything down."""
+
+    def __init__(self) -> None:
+        self.seen: list[str | tuple[str, float]] = []
+
+    def added(self) -> None:
+        self.seen.append("added")
+
+    def retried(self) -> None:
+        self.seen.append("retried")
+
+    def taken(self, waited: float) -> None:
+        self.seen.append(("taken", round(waited, 3)))
+
+    def done(self, worked: float) -> None:
+        self.seen.append(("done", round(worked, 3)))
+
+
+async def test_an_onlooker_sees_who_came_and_how_long_it_took() -> None:
+    clock, counting = VirtualClock(), Counting()
+    queue: Queue = Workqueue(clock, counting)
+
+    queue.add("a")
+    queue.add("a")
+    await clock.advance(2)
+    await queue.get()
+    await clock.advance(3)
+    queue.add("a")      # waits from here on, although it is worked on
+    queue.add("a")
+    await clock.advance(4)
+    assert [7] == [round(age, 3) for age in queue.in_work()]
+    queue.done("a")
+    await queue.get()
+    queue.done("a")
+    queue.retry("a")
+
+    assert ["added", ("taken", 2), "added", ("done", 7), ("taken", 4), ("done", 0), "retried"] == counting.seen
+    assert [] == queue.in_work()
