@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from trainmaster.cluster.kubelet import capability, cgroups, gpus
+from trainmaster.cluster.kubelet import capability, cgroups, confinement, gpus
 from trainmaster.local.home import Home
 from trainmaster.sdk.checkup import Finding
 
@@ -50,7 +50,9 @@ def _limits() -> Finding:
     if not groups.missing:
         return Finding("limits", True, f"memory, CPU and processes by control groups (version {groups.version})")
     kept = ", ".join(groups.folders) or "none"
-    told = f"by control groups: {kept}; memory is watched otherwise, CPU and processes are not limited"
+    others = "processes are counted by PID namespaces, CPU is not limited" \
+        if confinement.counts_processes(os.uname().release) else "CPU and processes are not limited"
+    told = f"by control groups: {kept}; memory is watched otherwise, {others}"
     return Finding("limits", True, f"{told}. Cause: {groups.missing}. {cgroups.REMEDY}")
 
 

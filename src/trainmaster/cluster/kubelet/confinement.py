@@ -5,7 +5,8 @@ of it runs, the shim stays outside (a shim killed for its container's hunger cou
 shim looks at the memory itself. It looks seldom while there is much room and often when there is little, and measures
 exactly (PSS, which costs a walk over the page tables) only when the cheap upper bound (RSS, where shared pages count
 once per process) is over the limit. RLIMIT_AS was rejected: it limits addresses, of which CUDA, Go and the JVM reserve
-many times what they use.
+many times what they use. The number of processes is kept by the PID namespace, where the kernel has a limit for each
+(RLIMIT_NPROC was rejected: for an ordinary user it counts all pods together, so that one could stop the others).
 
 Small standard modules only: every shim carries this one.
 """
@@ -13,6 +14,7 @@ Small standard modules only: every shim carries this one.
 # pathlib is too large to carry
 # ruff: noqa: PTH123, PTH208
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import TypedDict
@@ -29,6 +31,7 @@ class LimitPlan(TypedDict):
     groups: list[str]     # directories of the control groups that the command joins
     watch: int            # bytes that the shim itself must hold the container to; 0: the kernel does, or none are set
     score: int            # oom_score_adj: who goes first when the whole machine has no memory left
+    processes: int        # how many there may be in the PID namespace; 0: a group counts them
 
 
 class Confinement:
@@ -41,14 +44,16 @@ class Confinement:
         self._events = _opened([f"{group}/{name}" for group in plan["groups"] for name in _EVENTS])
         self._due = 0.0
         self._over = False
+        if plan["processes"] and counts_processes(os.uname().release):
+            with contextlib.suppress(OSError):      # one that may not is not worth a pod that does not start
+                _write("/proc/sys/kernel/pid_max", plan["processes"])
 
     def enter(self) -> None:
         """Join the groups; whatever is executed from here on is held by them."""
         for door in self._doors:
             os.write(door, b"0")
         try:
-            with open("/proc/self/oom_score_adj", "wb", buffering=0) as file:
-                file.write(str(self._plan["score"]).encode())
+            _write("/proc/self/oom_score_adj", self._plan["score"])
         except PermissionError:
             return      # only root may become less likely to be killed
 
@@ -76,6 +81,17 @@ class Confinement:
             return kills(os.pread(self._events, 4096, 0)) > 0
         except OSError:
             return False      # the group is gone
+
+
+def counts_processes(release: str) -> bool:
+    """Whether a kernel has a pid_max for each PID namespace (6.14). Of others it is the machine's, not ours to set."""
+    words = release.replace("-", ".").split(".")
+    return [int(word) for word in words[:2] if word.isdecimal()] >= [6, 14]
+
+
+def _write(path: str, number: int) -> None:
+    with open(path, "wb", buffering=0) as file:
+        file.write(str(number).encode())
 
 
 def pause(room: int) -> float:

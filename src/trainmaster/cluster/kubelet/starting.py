@@ -239,6 +239,7 @@ class Starter:
         return {
             "groups": joined, "watch": watched,
             "score": cgroups.score(container, quality_of_service(life.pod), machine),
+            "processes": 0 if "pids" in self._groups.folders else cgroups.MOST_PROCESSES,
         }
 
     def _block(self, life: Life, now: datetime, reason: str, message: str) -> None:

@@ -99,5 +99,5 @@ def _container(run: str, pod: str, attempt: str, rootless: bool) -> shim.Contain
         "groups": [], "capabilities": sorted(linux.DEFAULT_CAPABILITIES), "new_privileges": False,
         "share_processes": False,
         "facts": {},
-        "limits": {"groups": [], "watch": 0, "score": 0},
+        "limits": {"groups": [], "watch": 0, "score": 0, "processes": 0},
     }

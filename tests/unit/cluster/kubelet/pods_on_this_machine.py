@@ -68,7 +68,7 @@ class Machine:
             "directory": "/", "user": 0, "group": 0, "groups": [], "new_privileges": False, "share_processes": False,
             "facts": {"level": 0},
             "capabilities": sorted(linux.DEFAULT_CAPABILITIES),
-            "limits": {"groups": [], "watch": 0, "score": 0}, **wanted.get("plan", {}),
+            "limits": {"groups": [], "watch": 0, "score": 0, "processes": 0}, **wanted.get("plan", {}),
         }
         began = time.monotonic()
         execs: list[Any] = []

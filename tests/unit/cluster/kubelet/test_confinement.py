@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.cluster.kubelet.confinement import Confinement, kills, memory_of_all, pause
+from trainmaster.cluster.kubelet.confinement import Confinement, counts_processes, kills, memory_of_all, pause
 
 MEBI = 1 << 20
 
@@ -20,8 +20,19 @@ def test_how_long_nothing_can_happen(expected: float, room: int) -> None:
     assert expected == pause(room)
 
 
+@pytest.mark.parametrize(("expected", "release"), [
+    pytest.param(True, "6.14.0-29-generic", id="the first that has it"),
+    pytest.param(True, "7.0", id="a later one"),
+    pytest.param(False, "6.8.0-31-generic", id="Ubuntu 24.04"),
+    pytest.param(False, "5.15.167.4-microsoft-standard-WSL2", id="an old one"),
+    pytest.param(False, "strange", id="nothing known"),
+])
+def test_kernels_that_count_processes_in_namespaces(expected: bool, release: str) -> None:
+    assert expected is counts_processes(release)
+
+
 def test_a_look_is_taken_when_it_is_due_and_tells_an_excess_once() -> None:
-    watched = Confinement({"groups": [], "watch": 100 * MEBI, "score": 0})
+    watched = Confinement({"groups": [], "watch": 100 * MEBI, "score": 0, "processes": 0})
     seen = iter([10 * MEBI, 101 * MEBI])
 
     def used(_enough: int) -> int:
@@ -36,7 +47,7 @@ def test_a_look_is_taken_when_it_is_due_and_tells_an_excess_once() -> None:
 
 
 def test_without_a_limit_nothing_is_looked_at() -> None:
-    free = Confinement({"groups": [], "watch": 0, "score": 0})
+    free = Confinement({"groups": [], "watch": 0, "score": 0, "processes": 0})
 
     assert (None, False, False) == (free.wait(0.0), free.exceeded(0.0), free.killed())
 

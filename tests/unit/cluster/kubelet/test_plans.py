@@ -28,7 +28,7 @@ def planned(thing: Object, image: Image | None = None) -> ContainerPlan:
     return container_plan(
         thing, thing["spec"]["containers"][0], image or Image("x"), places_of(SETTINGS, thing), attempt=2, level=1,
         address="10.88.0.2", rootless=False, argv=["true"], environment={}, binds=[], hidden=[Path("/s")],
-        limits={"groups": [], "watch": 0, "score": 0},
+        limits={"groups": [], "watch": 0, "score": 0, "processes": 0},
         log_limits=(1000, 5),
     )
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from trainmaster.cluster.kubelet.confinement import counts_processes
 from trainmaster.cluster.kubelet.removal import remove
 
 PROGRAM = Path(__file__).with_name("pods_on_this_machine.py")
@@ -131,6 +132,19 @@ def test_zombies_are_reaped(run: Run) -> None:
     found = run(sh("for i in 1 2 3; do (sleep 0.01 & ) ; done; sleep 0.3; ps -eo stat | grep -c Z"))["steps"]
 
     assert ["0"] == found[0]["out"]
+
+
+@pytest.mark.skipif(not counts_processes(os.uname().release),
+                    reason="what this kernel hands out: control groups count processes, its PID namespaces do not")
+def test_who_forks_without_end_is_stopped_by_its_own_namespace(run: Run) -> None:
+    """Where no control group counts; and the machine's own limit stays what it is."""
+    limits = {"limits": {"groups": [], "watch": 0, "score": 0, "processes": 400}}
+    machine = Path("/proc/sys/kernel/pid_max").read_text()
+    bomb = "i=0; while [ $i -lt 600 ]; do sleep 1000 & i=$((i+1)); done; echo all"
+    found = run(sh(bomb, plan=limits))["steps"][0]
+
+    assert ([], True) == (found["out"], "fork" in found["err"][0])
+    assert machine == Path("/proc/sys/kernel/pid_max").read_text()
 
 
 def test_two_pods_talk_by_name(run: Run) -> None:
