@@ -13,14 +13,13 @@ from dataclasses import replace
 
 from trainmaster.cluster.scheduler import dialects, filters
 from trainmaster.cluster.scheduler.amounts import ONE, PODS, Amounts, add, minus, plus, total
-from trainmaster.cluster.scheduler.floor import Floor, unplaced
-from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, Gang
+from trainmaster.cluster.scheduler.demands import Demands
+from trainmaster.cluster.scheduler.floor import Floor
+from trainmaster.cluster.scheduler.gangs import ALLOCATED, Gang
 from trainmaster.cluster.scheduler.limits import beyond
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
 from trainmaster.cluster.scheduler.shortages import holders, queue_full
-
-ALL_NODES: frozenset[str] = frozenset()
 
 
 def enqueue(floor: Floor) -> Iterator[None]:
@@ -109,13 +108,18 @@ class _Books:
 def _promised(floor: Floor) -> dict[str, int]:
     """What was promised to groups that are let in; to those whose pods may use some nodes only, no more than these
     nodes can give."""
-    pools: dict[frozenset[str], dict[str, int]] = {}
+    pools: dict[frozenset[str] | None, dict[str, int]] = {}
+    known: dict[Demands, frozenset[str] | None] = {}      # the same for all jobs of one sort
     for gang in floor.gangs:
-        if gang.group.phase == INQUEUE and (rest := unplaced(gang)):
-            add(pools.setdefault(_pool(floor, gang), {}), rest)
+        if gang.promised:
+            demands = gang.pods[0].demands
+            if demands not in known:
+                known[demands] = _pool(floor, demands)
+            add(pools.setdefault(known[demands], {}), gang.promised)
     nodes, factor = floor.trial.snapshot.nodes, floor.settings.overcommit
-    promised = pools.pop(ALL_NODES, {})
+    promised = pools.pop(None, {})
     for pool, amounts in pools.items():
+        assert pool is not None
         offers = total(nodes[name].offers for name in pool)
         used = total(minus(nodes[name].offers, nodes[name].idle) for name in pool)
         add(promised, {name: min(amount, max(int(offers.get(name, 0) * factor) - used.get(name, 0), 0))
@@ -123,11 +127,10 @@ def _promised(floor: Floor) -> dict[str, int]:
     return promised
 
 
-def _pool(floor: Floor, gang: Gang) -> frozenset[str]:
-    """The nodes that the pods of a gang ask for by their labels; none stands for all."""
-    demands = gang.pods[0].demands if gang.pods else None
-    if demands is None or (demands.node_terms is None and not demands.node_selector.requirements):
-        return ALL_NODES
+def _pool(floor: Floor, demands: Demands) -> frozenset[str] | None:
+    """The nodes that pods ask for by their labels; None if they take any."""
+    if demands.node_terms is None and not demands.node_selector.requirements:
+        return None
     return frozenset(name for name, node in floor.trial.snapshot.nodes.items() if not filters.by_nature(demands, node))
 
 

@@ -96,17 +96,11 @@ def _enter(gang: Gang, account: Account, *, borrowing: bool) -> None:
             add(account.allocated, pod.requests)
     if borrowing and gang.pending and not gang.pods:      # or nobody would give back what it is to be let in for
         add(account.request, gang.group.wanted or {})
-    if gang.group.phase == INQUEUE:
-        account.inqueue = plus(account.inqueue, unplaced(gang))
-
-
-def unplaced(gang: Gang) -> dict[str, int]:
-    """What was promised to a group that is let in and not given yet. One without pods is asked about again."""
-    if not gang.group.wanted or gang.idle:
-        return {}
-    gated = total(pod.requests for pod in gang.pods if pod.gated)      # they need no room yet
-    rest = minus(minus(gang.group.wanted, gang.allocated), gated)
-    return {name: max(left, 0) for name, left in rest.items()}
+    if gang.group.phase == INQUEUE and gang.group.wanted and not gang.idle:      # one without pods is asked about again
+        gated = total(pod.requests for pod in gang.pods if pod.gated)      # they need no room yet
+        rest = minus(minus(gang.group.wanted, gang.allocated), gated)
+        gang.promised = {name: max(left, 0) for name, left in rest.items()}
+        account.inqueue = plus(account.inqueue, gang.promised)
 
 
 def _implied(group: Group) -> bool:

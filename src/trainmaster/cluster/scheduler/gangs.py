@@ -27,6 +27,7 @@ class Gang:
     errors: dict[str, str] = field(default_factory=dict)      # why they fit nowhere
     obstacles: Mapping[str, int] = field(default_factory=dict)   # of the first of those: obstacle -> number of nodes
     refused: str = ""                                         # why it may not even make its pods
+    promised: Mapping[str, int] = field(default_factory=dict)    # to one that was let in, and not given yet
     entered: bool = False                                     # it may, from now on
     leaving: bool = False                                     # pods of it are sent away: it gets nothing now
     held: bool = False                                        # waits for room that is being given back

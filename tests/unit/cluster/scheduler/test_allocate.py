@@ -226,11 +226,14 @@ def test_phases_of_scheduler_plugins(before: str, least: int, pods: list[str], e
     assert {"a": expected} == phases(decided(snapshot([machine()], there, [group], dialect=COSCHEDULING)))
 
 
-def test_what_was_promised_for_one_pool_of_nodes_does_not_hold_up_another() -> None:
-    """Three groups for one node of four, of which one can start, and one for the other node."""
+@pytest.mark.parametrize("pool", [
+    pytest.param("1", id="three groups for one node, of which one can start"),
+    pytest.param("3", id="three groups for nodes that are not there"),
+])
+def test_what_was_promised_for_one_pool_of_nodes_does_not_hold_up_another(pool: str) -> None:
     nodes = [machine("one", cpu=4, labels={"pool": "1"}), machine("two", cpu=4, labels={"pool": "2"})]
     groups = [gang(f"a{i}", 4, wants={"cpu": 4}) for i in range(3)]
-    pods = [pod for i in range(3) for pod in workers(f"a{i}", 4, nodeSelector={"pool": "1"})]
+    pods = [pod for i in range(3) for pod in workers(f"a{i}", 4, nodeSelector={"pool": pool})]
     groups.append(gang("b", 4, phase="Pending", wants={"cpu": 4}))
 
     assert "Inqueue" == phases(decided(snapshot(nodes, pods, groups)))["b"]
