@@ -55,8 +55,22 @@ def one(kind: Kind, value: bytes, form: Form, now: datetime, include: str = "") 
     return encoded(orjson.dumps(found), form)
 
 
-def many(kind: Kind, page: Listing, form: Form, now: datetime, include: str = "") -> Iterator[bytes]:
-    """A list of objects, piece by piece."""
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A document in pieces, and how many bytes it has, where that is known before they are made."""
+
+    pieces: Iterator[bytes]
+    length: int | None = None
+
+
+def many(kind: Kind, page: Listing, form: Form, now: datetime, include: str = "") -> Made:
+    """A list of objects."""
+    if form.shape is Shape.OBJECT and form.media != YAML and not kind.custom and kind.view is None:
+        return _cut(kind, page)
+    return Made(_presented(kind, page, form, now, include))
+
+
+def _presented(kind: Kind, page: Listing, form: Form, now: datetime, include: str) -> Iterator[bytes]:
     if form.shape is Shape.TABLE:
         document = tables.table(kind, [], now, version=form.version, listing=page.metadata())
         del document["rows"]
@@ -69,11 +83,43 @@ def many(kind: Kind, page: Listing, form: Form, now: datetime, include: str = ""
             return _passed_on(document, lambda value: tables.bare(kind.present(value), form.version), page.items)
         return _sliced(document, "items", page.items, form, lambda values: [
             tables.partial(thing, form.version) for thing in _parsed(kind, values)])
-    document = {"kind": kind.list_kind, "apiVersion": kind.resource.api_version, "metadata": page.metadata()}
+    document = _document(kind, page)
     if form.media == YAML:
         return _sliced(document, "items", page.items, form, lambda values: [
             orjson.loads(kind.item(value)) for value in values])
     return _passed_on(document, kind.item, page.items)
+
+
+def _document(kind: Kind, page: Listing) -> Object:
+    return {"kind": kind.list_kind, "apiVersion": kind.resource.api_version, "metadata": page.metadata()}
+
+
+def _cut(kind: Kind, page: Listing) -> Made:
+    """A list of built-in objects: each is its stored bytes without the beginning that says its kind.
+
+    Nothing is copied but into the piece. Who knows the length beforehand is spared the frame around every piece, which
+    costs both sides two packets of TLS each.
+    """
+    begun, skipped = orjson.dumps(_document(kind, page))[:-1] + b',"items":[', len(kind.head)
+    values = page.items
+    length = len(begun) + sum(map(len, values)) + len(values) * (1 - skipped) + max(len(values) - 1, 0) + len(_END)
+    if not values:
+        return Made(iter([begun + _END]), length)
+
+    def pieces() -> Iterator[bytes]:
+        before, first, size = begun + b"{", 0, 0
+        for index, value in enumerate(values, start=1):
+            size += len(value)
+            if size >= PIECE_BYTES and index < len(values):
+                yield b",{".join([before + values[first][skipped:],
+                                  *[memoryview(each)[skipped:] for each in values[first + 1:index]]])
+                before, first, size = b",{", index, 0
+        yield b"".join([before, b",{".join([memoryview(each)[skipped:] for each in values[first:]]), _END])
+
+    return Made(pieces(), length)
+
+
+_END = b"]}"
 
 
 def _passed_on(document: Object, item: Callable[[bytes], bytes], values: Sequence[bytes]) -> Iterator[bytes]:

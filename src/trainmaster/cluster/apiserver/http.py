@@ -129,7 +129,10 @@ class _Front:
 
     async def _streamed(self, incoming: web.BaseRequest, stream: Streaming) -> web.StreamResponse:
         response = web.StreamResponse(status=stream.status, headers=_headers(stream.headers))
-        response.enable_chunked_encoding()
+        if stream.length is None:
+            response.enable_chunked_encoding()
+        else:
+            response.content_length = stream.length
         transport = incoming.transport
         if transport is None:                      # the client went before it was answered
             await stream.close()

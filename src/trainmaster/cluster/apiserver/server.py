@@ -20,7 +20,6 @@ from trainmaster.cluster.apiserver import (
     bootstrap,
     connecting,
     failures,
-    forms,
     health,
     impersonation,
     lifecycle,
@@ -34,12 +33,13 @@ from trainmaster.cluster.apiserver import (
     patching,
     proxying,
     routing,
+    telling,
     traffic,
 )
 from trainmaster.cluster.apiserver.access_reviews import Reviews
 from trainmaster.cluster.apiserver.accounts import ISSUER, Accounts
 from trainmaster.cluster.apiserver.admission import Admission
-from trainmaster.cluster.apiserver.answers import in_json, refusal, warned
+from trainmaster.cluster.apiserver.answers import in_json, refusal
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.authorization import Either, Rbac
 from trainmaster.cluster.apiserver.calls import Call
@@ -57,7 +57,7 @@ from trainmaster.cluster.apiserver.rbac import Attributes
 from trainmaster.cluster.apiserver.resources import Resources, Written
 from trainmaster.cluster.apiserver.reviews import Asked
 from trainmaster.cluster.apiserver.routing import Place, Query
-from trainmaster.cluster.apiserver.streaming import Streaming, in_pieces
+from trainmaster.cluster.apiserver.streaming import Streaming
 from trainmaster.cluster.apiserver.traffic import Traffic
 from trainmaster.cluster.apiserver.watches import Watches, wanted
 from trainmaster.cluster.apiserver.ways import Ways
@@ -265,35 +265,17 @@ class ApiServer:
 
     def _read(self, call: Call) -> Answer:
         place, form = call.place, call.form
-        now, include = self._clock.now(), call.query.text("includeObject")
         if call.verb == "watch":
             return self._watches.open(wanted(call.kind, place.namespace, place.name, call.selector(), form, call.query))
         if (revision := call.query.revision()) > self._store.revision:
             raise failures.ahead_of_time(revision, self._store.revision)
         value = self._resources.get(call.kind, place.namespace, place.name)
-        return self._said(call, 200, forms.one(call.kind, value, form, now, include), form)
+        return telling.one(call, 200, value, form, self._clock.now())
 
     async def _listed(self, call: Call) -> Answer:
         form = call.form
         page = await lists.read(self._store, call.kind, call.place.namespace, call.selector(), call.query)
-        return await self._many(call, page, form)
-
-    async def _many(self, call: Call, page: Listing, form: negotiation.Form) -> Answer:
-        """A list; a long one as a stream, whose pieces are made as they are read."""
-        pieces = forms.many(call.kind, page, form, self._clock.now(), call.query.text("includeObject"))
-        begun: list[bytes] = []
-        size = 0
-        for piece in pieces:
-            if begun:
-                await asyncio.sleep(0)
-            begun.append(piece)
-            size += len(piece)
-            if size >= forms.PIECE_BYTES:
-                headers = {"Content-Type": form.media}
-                if call.kind.warning:
-                    headers["Warning"] = warned([call.kind.warning])[0]
-                return in_pieces(200, headers, begun, pieces)
-        return self._said(call, 200, b"".join(begun), form)
+        return await telling.many(call, page, form, self._clock.now())
 
     async def _write(self, call: Call) -> Answer:
         kind, place, form = call.kind, call.place, call.form
@@ -316,7 +298,7 @@ class ApiServer:
             return self._object(call, 200, written, form)
         page = await lists.read(self._store, kind, place.namespace, call.selector(), Query(()))
         await self._resources.delete_all(kind, page.items, deletion, asked)
-        return await self._many(call, Listing(page.items, self._store.revision), form)
+        return await telling.many(call, Listing(page.items, self._store.revision), form, self._clock.now())
 
     async def _change(self, call: Call, part: str) -> Written:
         kind, place = call.kind, call.place
@@ -405,10 +387,4 @@ class ApiServer:
                                             asked=call.asked(UPDATE))
 
     def _object(self, call: Call, code: int, written: Written, form: negotiation.Form) -> Response:
-        body = forms.one(call.kind, written.value, form, self._clock.now(), call.query.text("includeObject"))
-        return self._said(call, code, body, form, *written.warnings)
-
-    @staticmethod
-    def _said(call: Call, code: int, body: bytes, form: negotiation.Form, *warnings: str) -> Response:
-        told = [*warnings, call.kind.warning] if call.kind.warning else warnings
-        return Response(code, {"Content-Type": form.media}, body, warned(told))
+        return telling.one(call, code, written.value, form, self._clock.now(), written.warnings)

@@ -18,15 +18,17 @@ class Streaming:
     """A `kube.transport.Stream`. `finish` releases what feeds it and is safe to call more than once.
 
     `tempo` is there when the pieces can be made larger by waiting a little: those of a watch. `ends`: all of it is
-    there and only on its way, as with a list.
+    there and only on its way, as with a list; `length` is then how many bytes it has, if that is known.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], body: AsyncGenerator[bytes, None],
-                 finish: Callable[[], Awaitable[None]], tempo: Tempo | None = None, *, ends: bool = False) -> None:
+                 finish: Callable[[], Awaitable[None]], tempo: Tempo | None = None, *, ends: bool = False,
+                 length: int | None = None) -> None:
         self.status = status
         self.headers = headers
         self.tempo = tempo
         self.ends = ends
+        self.length = length
         self._body = body
         self._finish = finish
 
@@ -41,7 +43,8 @@ class Streaming:
             await self._body.aclose()
 
 
-def in_pieces(status: int, headers: Mapping[str, str], begun: list[bytes], rest: Iterable[bytes]) -> Streaming:
+def in_pieces(status: int, headers: Mapping[str, str], begun: list[bytes], rest: Iterable[bytes],
+              length: int | None = None) -> Streaming:
     """An answer whose end is made while its beginning is read, with a turn for others after each piece."""
 
     async def body() -> AsyncGenerator[bytes, None]:
@@ -54,4 +57,4 @@ def in_pieces(status: int, headers: Mapping[str, str], begun: list[bytes], rest:
     async def finish() -> None:
         """Nothing feeds it but what it holds."""
 
-    return Streaming(status, headers, body(), finish, ends=True)
+    return Streaming(status, headers, body(), finish, ends=True, length=length)

@@ -287,3 +287,12 @@ async def test_long_answers_are_packed(site: Site, path: str, accepted: str, com
         assert len(found) * 3 < len(found := gzip.decompress(found))
     async with site.session.get(path.partition("?")[0], headers=AUTHORIZED) as plain:
         assert "watch" in path or await plain.read() == found
+
+
+async def test_a_long_list_says_how_long_it_is(site: Site) -> None:
+    await site.api.made(MAPS, {**config_map("long"), "data": LONG})
+    async with site.session.get(MAPS, headers=AUTHORIZED) as answer:
+        found = await answer.read()
+
+    assert str(len(found)) == answer.headers.get("Content-Length")
+    assert ["long"] == [item["metadata"]["name"] for item in (await answer.json())["items"]]
