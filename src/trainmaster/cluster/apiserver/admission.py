@@ -35,6 +35,7 @@ _ACCOUNTS = "/core/serviceaccounts/"
 _STORAGE_CLASSES = "/storage.k8s.io/storageclasses/"
 _PRIORITIES = "/scheduling.k8s.io/priorityclasses/"
 MOST_READ = 512
+LONGEST_AMOUNTS = 2048                   # bytes of what containers ask for, that are remembered with what came of it
 
 
 class Admission:
@@ -216,7 +217,10 @@ class Admission:
         records = self._store.scan(f"/core/limitranges/{thing['metadata']['namespace']}/")
         if not records:
             return
-        ranges = [_read(record.value) for record in records]
+        texts = tuple(record.value for record in records)
+        if kind.resource == PODS and len(amounts := limits.amounts(thing)) <= LONGEST_AMOUNTS and _fit(texts, amounts):
+            return
+        ranges = [_read(text) for text in texts]
         if limits.fill(thing, ranges):
             thing["status"] = {**(thing.get("status") or {}), "qosClass": pods.qos(thing["spec"])}
         if said := limits.broken(thing, ranges):
@@ -270,6 +274,12 @@ def _read(value: bytes) -> Object:
     """An object that many others are measured by and nobody changes: parsed once for each time it was written."""
     found: Object = orjson.loads(value)
     return found
+
+
+@lru_cache(MOST_READ)
+def _fit(ranges: tuple[bytes, ...], amounts: bytes) -> bool:
+    """Whether LimitRanges leave a pod as it is: those of a namespace seldom change, and its pods ask for the same."""
+    return limits.fit(orjson.loads(amounts), [_read(text) for text in ranges])
 
 
 def _address(service: Object) -> str:

@@ -7,6 +7,8 @@ admission and not to a controller.
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
+import orjson
+
 from trainmaster.api import quantity
 from trainmaster.api.meta import Json, Object
 
@@ -29,6 +31,19 @@ def fill(pod: Object, ranges: Iterable[Object]) -> bool:
     if said:
         pod["metadata"].setdefault("annotations", {})[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(said)}"
     return bool(said)
+
+
+def amounts(pod: Object) -> bytes:
+    """What the containers of a pod ask for: all of it that limits are about."""
+    return orjson.dumps({field: [container.get("resources") or {} for container in pod["spec"].get(field) or ()]
+                         for field in ("containers", "initContainers")})
+
+
+def fit(asked: dict[str, list[Object]], ranges: Iterable[Object]) -> bool:
+    """Whether a pod that asks for these `amounts` gets no others, and breaks no bound."""
+    containers = {field: [{"name": "", "resources": each} for each in found] for field, found in asked.items()}
+    pod: Object = {"kind": "Pod", "metadata": {}, "spec": containers}
+    return not fill(pod, ranges) and not broken(pod, ranges)
 
 
 def _role(pod: Object, container: Object) -> str:
