@@ -8,6 +8,7 @@ that what it needs is installed; on a machine that is busy with other things it 
 import argparse
 import asyncio
 import io
+import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from trainmaster.progress.curves import Curves
 from trainmaster.sdk.client import Client
 from trainmaster.sdk.errors import NoJob
 from trainmaster.sdk.manifests import read
+from trainmaster.sdk.reach import reach
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = "examples/tfjob/dist-mnist.yaml"
@@ -57,11 +59,11 @@ def main() -> None:
     output = parser.parse_args().output
     view = Still(Console(file=io.StringIO(), width=WIDTH, height=40))
     run.bring_up()
-    path, _ = run.where(None, None)
     with Client() as client, suppress(NoJob):      # one of an earlier time, so that it is created as for anybody
         client.delete("dist-mnist")
     began = time.monotonic()
-    code = asyncio.run(run.follow(path, None, "", view, read([str(ROOT / EXAMPLE)], io.StringIO())))
+    code = asyncio.run(run.follow(reach(None, None, os.environ), "", view,
+                                  read([str(ROOT / EXAMPLE)], io.StringIO())))
     assert code == 0, "the example failed; there is nothing to show"
     assert view.frame, "the job was too fast to be seen in the middle"
     spent = time.monotonic() - began

@@ -1,6 +1,7 @@
 """`trainmaster run`: manifests or a script in, a job followed to its end, the outcome as exit code."""
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmaster.cli.cluster import seconds
-from trainmaster.cli.output import BAD_INPUT, FORMS, NO_CLUSTER, OBJECTS, Told, outcome, say
+from trainmaster.cli.output import BAD_INPUT, FORMS, NO_CLUSTER, OBJECTS, Told, outcome, say, told
 from trainmaster.cli.view import LiveView, PlainView, RunView
 from trainmaster.sdk.manifests import Manifest, ManifestError, read
 from trainmaster.sdk.pulse import QUIET
 
 if TYPE_CHECKING:
     from trainmaster.cli.scripts import Options, Script
+    from trainmaster.sdk.reach import Reached
     from trainmaster.sdk.submit import Submitted
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "xgboost", "lightgbm", "paddle", "mxnet", "python")
@@ -74,10 +76,11 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], namespace: str, kub
     Exit code: 0 the job succeeded, 1 it failed, 2 bad input, 3 no cluster, 130 detached or stopped by Ctrl-C.
     """
     from trainmaster.cli.scripts import Options, passed_over
+    from trainmaster.sdk.reach import means_embedded
 
     options = Options(arguments=ctx.meta["arguments"], **given)
     patience = seconds(hangs_after, "--hangs-after")
-    path, embedded = where(kubeconfig, context)
+    embedded = means_embedded(kubeconfig, context, os.environ)
     try:
         script = asked(targets, options, embedded=embedded)
         manifests = script.manifests() if script else read(targets, sys.stdin)
@@ -90,7 +93,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], namespace: str, kub
     with ExitStack() as stack:
         view = _view(stack, patience, form)
         ended: list[Submitted] = []
-        code = asyncio.run(follow(path, context, namespace, view, manifests, patience, embedded=embedded,
+        code = asyncio.run(follow(_reached(kubeconfig, context), namespace, view, manifests, patience,
                                   ended=ended if form in OBJECTS else None))
     if form in OBJECTS:
         outcome([(job.resource, job.thing) for job in ended], form)
@@ -123,16 +126,6 @@ def _environment(requirements: str, image: str) -> str:
     return recipes.written(home, requirements, image)
 
 
-def where(kubeconfig: str | None, context: str | None) -> tuple[Path, bool]:
-    """The kubeconfig of the cluster to run on, and whether that is the embedded one."""
-    from trainmaster.local.home import Home
-
-    home = Home.from_environment()
-    first = (kubeconfig or "").partition(":")[0]   # as a list, KUBECONFIG means the first that is there; we take one
-    meant = Path(first) if first else (Path.home() / ".kube" / "config" if context else home.kubeconfig)
-    return meant, meant.resolve() == home.kubeconfig.resolve()
-
-
 def bring_up() -> None:
     """The embedded cluster is brought up, and never silently replaced."""
     from trainmaster.cli.up import start
@@ -154,8 +147,19 @@ def _view(stack: ExitStack, hangs_after: float, form: str) -> RunView:
     return stack.enter_context(LiveView(Console(highlight=False), hangs_after))
 
 
-async def follow(path: Path, context: str | None, namespace: str, view: RunView, manifests: Sequence[Manifest],
-                 hangs_after: float = QUIET, *, embedded: bool = True, ended: "list[Submitted] | None" = None) -> int:
+def _reached(kubeconfig: str | None, context: str | None) -> "Reached":
+    """The cluster to run on; told by name unless it is the embedded one, which `bring_up` has named."""
+    from trainmaster.sdk.reach import reach
+
+    with told():
+        found = reach(kubeconfig, context, os.environ)
+    if not found.embedded:
+        say(f"on {found.called}:")
+    return found
+
+
+async def follow(reached: "Reached", namespace: str, view: RunView, manifests: Sequence[Manifest],
+                 hangs_after: float = QUIET, *, ended: "list[Submitted] | None" = None) -> int:
     """Send the objects and follow the jobs among them; the exit code. The jobs as they are then go to `ended`."""
     from trainmaster.cli import mistakes
     from trainmaster.cli.following import Following, as_they_are
@@ -165,11 +169,9 @@ async def follow(path: Path, context: str | None, namespace: str, view: RunView,
     from trainmaster.runtime.clock import RealClock
     from trainmaster.sdk.submit import submit
 
+    access = reached.access
     try:
-        access = kubeconfig.load(path, context)
         client = Client(kubeconfig.transport(access), user_agent="trainmaster-run")
-        if not embedded:
-            say(f"on the cluster of context {access.context} ({access.server}):")
     except kubeconfig.KubeconfigError as problem:
         raise Told(str(problem), BAD_INPUT) from problem
     try:

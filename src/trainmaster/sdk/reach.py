@@ -47,6 +47,14 @@ def reach(given: str | Path | None, context: str | None, environment: Mapping[st
                    "by ~/.kube/config.")
 
 
+def means_embedded(given: str | Path | None, context: str | None, environment: Mapping[str, str]) -> bool:
+    """Whether the embedded cluster is the one to start: it is named, or no other is, not even by the pod we run in."""
+    named = str(given or environment.get("KUBECONFIG") or "")
+    if named:
+        return _chosen(named, context).resolve() == embedded.kubeconfig(environment).resolve()
+    return context in (None, "", kubeconfig.NAME) and (bool(context) or kubeconfig.in_cluster(environment) is None)
+
+
 def _in_file(path: Path, context: str | None, ours: Path, up: str | None) -> Reached:
     is_ours = path.resolve() == ours.resolve()
     if is_ours and up is None:

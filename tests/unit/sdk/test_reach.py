@@ -12,7 +12,7 @@ import yaml
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.kubeconfig import KubeconfigError
 from trainmaster.sdk.errors import NoCluster
-from trainmaster.sdk.reach import reach
+from trainmaster.sdk.reach import means_embedded, reach
 
 
 @pytest.fixture
@@ -102,3 +102,21 @@ def test_a_context_means_the_file_that_has_it(home: Path) -> None:
 
     assert "https://theirs:1" == reach(None, "prod", environment(home)).access.server
     assert "https://embedded:1" == reach(None, "trainmaster", environment(home)).access.server
+
+
+@pytest.mark.parametrize(("given", "context", "variables", "meant"), [
+    pytest.param(None, None, {}, True, id="nothing is named"),
+    pytest.param(None, "trainmaster", {}, True, id="its context is named"),
+    pytest.param("cluster/kubeconfig", None, {}, True, id="its file is named"),
+    pytest.param(None, None, {"KUBECONFIG": "none:cluster/kubeconfig"}, True, id="its file is the first that is there"),
+    pytest.param(None, "prod", {}, False, id="another context is named"),
+    pytest.param("theirs", None, {}, False, id="another file is named"),
+    pytest.param(None, None, {"KUBECONFIG": "theirs"}, False, id="another file is in the environment"),
+    pytest.param("cluster/kubeconfig", None, {"KUBECONFIG": "theirs"}, True, id="what is given wins"),
+])
+def test_the_embedded_one_is_started_if(
+        home: Path, given: str | None, context: str | None, variables: dict[str, str], *, meant: bool) -> None:
+    write(home / "theirs", "https://theirs:1", "prod")
+    below = {name: ":".join(str(home / each) for each in value.split(":")) for name, value in variables.items()}
+
+    assert meant is means_embedded(home / given if given else None, context, environment(home, **below))
