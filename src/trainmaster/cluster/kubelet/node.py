@@ -42,15 +42,16 @@ class Node:
         self._events = Events(client, clock)
         host.lend(self._mine)
         offers, reach = register.offered(settings), reach_by(launcher)
+        following = Following(client, clock)
         supplies = Supplies(client, clock, offers, lambda pod: service_links(
-            pod, host.services.copy.all(), settings.api if shares_network(pod) else None))
+            pod, host.services.copy.all(), settings.api if shares_network(pod) else None), following.read)
         starter = Starter(
             settings, supplies, host.images, clock, self._events, launcher, rootless=host.namespaces.rootless,
             allocatable=offers, groups=host.groups, privacy=host.privacy, addresses=host.addresses,
         )
         self.pods = Pods(
             settings, client, clock, self._events, starter, self._mine, Checks(clock, self._events, reach),
-            Hooks(clock, self._events, reach), supplies, Following(client, clock), host.former, host.keeping.keep,
+            Hooks(clock, self._events, reach), supplies, following, host.former, host.keeping.keep,
         )
         self._server = Server(
             self.pods, Visits(self.pods, launcher),
