@@ -1,6 +1,7 @@
 """What the API holds for a pod, in virtual time: tokens age, objects change."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -63,9 +64,10 @@ class World:
         self.folder = folder
 
     async def life(self) -> Life:
-        await self.client.create(SERVICE_ACCOUNTS, {
-            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"},
-        })
+        with suppress(AlreadyExists):      # the server may have made it with the namespace
+            await self.client.create(SERVICE_ACCOUNTS, {
+                "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"},
+            })
         sources = [{"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}},
                    {"configMap": {"name": "settings", "optional": True}},
                    {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}]
