@@ -106,11 +106,12 @@ class _Front:
                 return _whole(refusal(failure))
         if isinstance(found, Streaming) and websockets.wanted(headers, found):
             return await websockets.sent(incoming, found, SLOWEST_READER)
-        packs = compressing.wanted(headers, path, near=_near(incoming))
         if isinstance(found, Streaming):
+            packs = found.ends and compressing.wanted(headers, path, near=_near(incoming))
             return await self._streamed(incoming, await compressing.pieces(found) if packs else found)
         if path.startswith("/api") and layout.in_lines(headers, Query(query)):
             found = layout.laid_out(found)
+        packs = len(found.body) > compressing.LONGEST_PLAIN and compressing.wanted(headers, path, near=_near(incoming))
         return _whole(compressing.whole(found) if packs else found)
 
     async def _body(self, incoming: web.BaseRequest, path: str) -> bytes:
