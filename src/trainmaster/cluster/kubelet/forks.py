@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterable
 
 from trainmaster.cluster.kubelet import linux
+from trainmaster.cluster.kubelet.records import Failed
 
 
 def fork_into(body: Callable[[], None], name: str) -> int:
@@ -50,8 +51,13 @@ def become_quiet() -> None:
     os.close(null)
 
 
-def stand(first: bool, report: socket.socket) -> None:
-    """Hold the namespaces one is in, if the claim to that was the first; whoever asked is told either way."""
+def stand(claim: Callable[[], bool], report: socket.socket) -> None:
+    """Hold the namespaces one is in, if the claim to that was the first; whoever asked is told in any case."""
+    try:
+        first = claim()
+    except Failed as failed:
+        report.send(json.dumps(failed.as_message()).encode())
+        return
     if not first:
         report.send(json.dumps({"taken": True}).encode())
         return

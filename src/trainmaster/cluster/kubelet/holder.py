@@ -152,11 +152,9 @@ def furnish() -> None:
 
 
 def _hold(run: str, proc: int, report: socket.socket, rootless: bool) -> None:
-    try:
+    def claim() -> bool:
         furnish()
         with Step("write the holder's record"):
-            first = records.claim(run, records.HOLDER, {**records.identity_of_caller(proc), "rootless": rootless})
-    except Failed as failed:
-        report.send(json.dumps(failed.as_message()).encode())
-        return
-    stand(first, report)
+            return records.claim(run, records.HOLDER, {**records.identity_of_caller(proc), "rootless": rootless})
+
+    stand(claim, report)

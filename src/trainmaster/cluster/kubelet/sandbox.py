@@ -113,11 +113,9 @@ def _connect(plan: SandboxPlan) -> None:
 
 
 def _pause(plan: SandboxPlan, proc: int, report: socket.socket) -> None:
-    try:
+    def claim() -> bool:
         with Step("write the sandbox's record"):
             record = {**records.identity_of_caller(proc), "address": plan["address"]}
-            first = records.claim(plan["directory"], records.SANDBOX, record)
-    except Failed as failed:
-        report.send(json.dumps(failed.as_message()).encode())
-        return
-    stand(first, report)
+            return records.claim(plan["directory"], records.SANDBOX, record)
+
+    stand(claim, report)
