@@ -3,7 +3,8 @@
 It needs no link on the host and no privilege beyond /dev/net/tun: it puts a link into the cluster's namespace and
 speaks for it from the host as an ordinary program. What is on this machine's loopback stays out of reach. It ends with
 us: the other end of its exit descriptor is ours, whatever becomes of us. Where it is not to be had, connections (TCP
-only) are led out by a relay of our own, which takes nftables (`doors`).
+only) are led out by a relay of our own, which takes nftables (`doors`). Rejected: pasta. For an ordinary user it does
+the same with the same /dev/net/tun; as root it gives up the right to enter our namespaces, and it does not end with us.
 """
 
 import asyncio
