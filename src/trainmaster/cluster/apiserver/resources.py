@@ -17,8 +17,8 @@ from trainmaster.api.core import DEFINITIONS
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import (
     applying,
+    cautions,
     chosen,
-    definitions,
     failures,
     furnishing,
     lifecycle,
@@ -128,8 +128,7 @@ class Resources:
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
         self._admit(kind, None, made, now)
-        if kind.resource == DEFINITIONS:
-            warnings += definitions.unenforced(made)
+        warnings += cautions.about(kind, made)
         if review is not None:
             try:
                 await review.validated(made, None)
@@ -187,8 +186,8 @@ class Resources:
                              before=None if given is None else partial(amended, given))
                 self._guard(kind, old, result, asked)
                 self._admit(kind, old, result, now)
-                if kind.resource == DEFINITIONS and not part:
-                    warnings += definitions.unenforced(result)
+                if not part:
+                    warnings += cautions.about(kind, result, old)
                 if managers.timeless(old, result):
                     managers.keep(result, old["metadata"]["managedFields"])
                 if review is not None:
