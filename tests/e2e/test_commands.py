@@ -55,7 +55,7 @@ def test_a_job_is_followed_entered_and_ended_across_the_death_of_the_control_pla
         says("cp", str(person.home / "stop"), "steps/worker-0:/tmp/note")
         assert f"{person.home / 'back'}\n" == says(
             "cp", "-o", "name", "steps/worker-0:/tmp/note", str(person.home / "back"))
-        for replica in ("worker-0", "worker-1"):
+        for replica in ("worker-1", "worker-0"):      # with worker 0 the job ends, and takes the others along
             says("cp", str(person.home / "stop"), f"steps/{replica}:/tmp/stop")
         assert "Succeeded" in says("wait", "steps", "--timeout", "60s")
         told = first + following.stdout.read()
