@@ -6,6 +6,10 @@ Both are the embedded server, on disk and with TLS, at the same time. One takes 
 other a service account with a signed token asks, whose roles are found among three hundred bindings, and a pod meets
 the life cycle of namespaces, service accounts, priority classes, a LimitRange, quotas (of another namespace), and the
 judge of training jobs. They take turns, block by block; of all blocks the middle ratio counts.
+
+New pods come as people write them, so that admission has something to add. What is read and changed is the same on
+both servers: the open one got it as the other had completed it, else the bytes of its service account's volume would
+count as the cost of asking.
 """
 
 import argparse
@@ -17,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,25 +150,29 @@ class Side:
 
     server: Running
     api: Any
-    seen: dict[int, Object] = field(default_factory=dict)
+    seen: list[Object] = field(default_factory=list)      # the pods that stay
+    turn: Iterator[int] = field(default_factory=itertools.count)
 
     def operations(self) -> dict[str, tuple[int, Work]]:
         """How many of each are a block, and what one is."""
         place, api = PODS.format(SPACE), self.api
 
-        async def create(i: int) -> None:
-            self.seen[i] = await api.create(place, pod(f"pod-{i}"))
+        async def status(i: int) -> None:
+            now = running(self.seen[i])
+            now["status"]["message"] = f"step {next(self.turn)}"      # what says nothing new is no write
+            self.seen[i] = await api.replace(f"{place}/{name(i)}/status", now)
 
         async def patch(i: int) -> None:
-            self.seen[i] = await api.merge(f"{place}/pod-{i}", {"metadata": {"annotations": {"step": str(i)}}})
+            self.seen[i] = await api.merge(f"{place}/{name(i)}", {"metadata": {"annotations": {
+                "step": str(next(self.turn))}}})
 
         return {
-            "create": (BLOCK, create),
-            "get": (4 * BLOCK, lambda i: api.get(f"{place}/pod-{i % BLOCK}")),
+            "create": (BLOCK, lambda i: api.create(place, pod(f"new-{i}"))),
+            "get": (4 * BLOCK, lambda i: api.get(f"{place}/{name(i)}")),
             "patch": (BLOCK, patch),
-            "update-status": (BLOCK, lambda i: api.replace(f"{place}/pod-{i}/status", running(self.seen[i]))),
+            "update-status": (BLOCK, status),
             "list": (LISTS, lambda _i: api.raw("GET", place)),
-            "delete": (BLOCK, lambda i: api.delete(f"{place}/pod-{i}")),
+            "delete": (BLOCK, lambda i: api.delete(f"{place}/new-{i}")),
         }
 
     async def block(self, count: int, work: Work) -> tuple[float, float]:
@@ -180,34 +188,44 @@ class Side:
         return (time.perf_counter() - began) / count, (self.server.cpu() - cpu) / count
 
 
+def name(number: int) -> str:
+    return f"pod-{number}"
+
+
 @asynccontextmanager
-async def side(server: Running, *, guarded: bool) -> AsyncIterator[Side]:
+async def side(server: Running, pods: Iterable[Object], *, guarded: bool) -> AsyncIterator[Side]:
     token = await populated(server)
     async with client.Client(server.url, token if guarded else server.token, server.authority, CONNECTIONS) as api:
-        for number in range(BLOCK, BLOCK + LISTED):
-            await api.create(PODS.format(SPACE), pod(f"pod-{number}"))
-        yield Side(server, api)
+        yield Side(server, api, [await api.create(PODS.format(SPACE), each) for each in pods])
+
+
+def as_sent(seen: Object) -> Object:
+    """A pod of one server as somebody would send it whole to another."""
+    known = {key: seen["metadata"][key] for key in ("name", "labels", "annotations")}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": known, "spec": seen["spec"]}
 
 
 async def measured(rounds: int) -> list[Line]:
     found: dict[str, list[tuple[float, float, float, float]]] = {}
     async with AsyncExitStack() as stack:
-        bare, guarded = [await stack.enter_async_context(side(stack.enter_context(started(how)), guarded=how != "open"))
-                         for how in ("open", "guarded")]
-        for round_, name in itertools.product(range(rounds + 1), bare.operations()):
+        guarded = await stack.enter_async_context(side(
+            stack.enter_context(started("guarded")), (pod(name(number)) for number in range(LISTED)), guarded=True))
+        bare = await stack.enter_async_context(side(
+            stack.enter_context(started("open")), map(as_sent, guarded.seen), guarded=False))
+        for round_, what in itertools.product(range(rounds + 1), bare.operations()):
             taken = {}
             for each in (bare, guarded) if round_ % 2 else (guarded, bare):
-                taken[each is guarded] = await each.block(*each.operations()[name])
+                taken[each is guarded] = await each.block(*each.operations()[what])
             if round_:                       # the first is for warming up
-                found.setdefault(name, []).append((*taken[False], *taken[True]))
-    return [line for name, blocks in found.items() for line in lines(name, blocks)]
+                found.setdefault(what, []).append((*taken[False], *taken[True]))
+    return [line for what, blocks in found.items() for line in lines(what, blocks)]
 
 
-def lines(name: str, blocks: list[tuple[float, float, float, float]]) -> Iterator[Line]:
+def lines(what: str, blocks: list[tuple[float, float, float, float]]) -> Iterator[Line]:
     wall, cpu, guarded_wall, guarded_cpu = ([block[at] for block in blocks] for at in range(4))
-    yield Line(f"{name}, CPU", ratio(guarded_cpu, cpu), "×", LIMIT,
+    yield Line(f"{what}, CPU", ratio(guarded_cpu, cpu), "×", LIMIT,
                note=f"{1000 * statistics.median(guarded_cpu):.2f} to {1000 * statistics.median(cpu):.2f} ms")
-    yield Line(f"{name}, time", ratio(guarded_wall, wall), "×", LIMIT,
+    yield Line(f"{what}, time", ratio(guarded_wall, wall), "×", LIMIT,
                note=f"{1 / statistics.median(guarded_wall):.0f} to {1 / statistics.median(wall):.0f} /s")
 
 
