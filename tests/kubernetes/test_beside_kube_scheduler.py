@@ -5,6 +5,7 @@ kube-scheduler's, all others ours, and neither may give away what the other gave
 """
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +38,8 @@ from tests.kubernetes.processes import processes
 
 from trainmaster.api.groups import definitions
 from trainmaster.api.schema import definitions as job_definitions
+from trainmaster.kube.kubeconfig import document
+from trainmaster.local import scheduler_rights
 
 pytestmark = pytest.mark.kubernetes
 
@@ -67,10 +70,21 @@ def cluster(
             started.start("operator", trainmaster("operator", access, f"--gang-scheduler-name={gang}"))
             started.start("kubelet", kubelet_command(place, namespace=NAMESPACE))
             if gang != "none":
+                access = f"--kubeconfig={with_shipped_rights(person, plane)}"
                 started.start("scheduler", trainmaster("scheduler", access, *(["--preempt"] if preempt else [])))
             return person
 
         yield start
+
+
+def with_shipped_rights(person: Person, plane: real.ControlPlane) -> Path:
+    """An account of the cluster that may do what the manifest says, and nothing else."""
+    person("apply", "-f", "-", given=scheduler_rights.text())
+    token = person("create", "token", scheduler_rights.ACCOUNT, "-n", scheduler_rights.NAMESPACE).strip()
+    path = plane.folder / "scheduler.kubeconfig"
+    path.write_text(json.dumps(document(plane.server, plane.certificate.read_bytes(), token)))
+    path.chmod(0o600)
+    return path
 
 
 async def a_node(place: Place, offers: dict[str, str]) -> None:
