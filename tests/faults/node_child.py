@@ -106,9 +106,9 @@ def main() -> None:
                     os.kill(pid, signal.SIGKILL)
                 return
             order = json.loads(line)
-            if "kill" in order:
+            if order.get("kill") in bases:      # else it has ended meanwhile, which was told
                 os.kill(order["kill"], signal.SIGKILL)
-            else:
+            elif "kill" not in order:
                 start(order, bases)
 
 

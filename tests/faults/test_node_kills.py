@@ -59,13 +59,15 @@ class World:
 
     async def agent(self, die_at: int | None = None) -> int:
         await self._say({**self.order, "die_at": die_at})
-        return await self.answers.get()
+        async with asyncio.timeout(PATIENCE):
+            return await self.answers.get()
 
     async def kill(self, pid: int) -> int:
         """End an agent; how many steps it had done."""
         if not self.steps[pid].done():
             await self._say({"kill": pid})
-        return await self.steps[pid]
+        async with asyncio.timeout(PATIENCE):
+            return await self.steps[pid]
 
     async def _say(self, order: dict[str, object]) -> None:
         assert self.agents.stdin is not None
