@@ -94,22 +94,24 @@ def main() -> None:
     selector.register(sys.stdin, selectors.EVENT_READ)
     selector.register(wake, selectors.EVENT_READ)
     bases: dict[int, Path] = {}
+    rest = b""
     while True:
         for key, _ in selector.select():
             if key.fd == wake:
                 os.read(wake, 4096)
                 collect(bases)
                 continue
-            line = sys.stdin.readline()
-            if not line:
+            orders = os.read(key.fd, 1 << 16)      # several may have come at once; none may stay in a buffer
+            if not orders:
                 for pid in bases:
                     os.kill(pid, signal.SIGKILL)
                 return
-            order = json.loads(line)
-            if order.get("kill") in bases:      # else it has ended meanwhile, which was told
-                os.kill(order["kill"], signal.SIGKILL)
-            elif "kill" not in order:
-                start(order, bases)
+            *whole, rest = (rest + orders).split(b"\n")
+            for order in map(json.loads, whole):
+                if order.get("kill") in bases:      # else it has ended meanwhile, which was told
+                    os.kill(order["kill"], signal.SIGKILL)
+                elif "kill" not in order:
+                    start(order, bases)
 
 
 def start(order: dict[str, Any], bases: dict[int, Path]) -> None:

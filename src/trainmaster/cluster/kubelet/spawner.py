@@ -129,6 +129,7 @@ def _socket(request: dict[str, Any], report: socket.socket) -> None:
                 made.bind((bind[0], bind[1]))
                 if request["kind"] == socket.SOCK_STREAM:
                     made.listen(128)
+        with contextlib.suppress(BrokenPipeError):      # who asked has gone
             socket.send_fds(report, [b"{}"], [made.fileno()])
     except Failed as failed:
         report.send(json.dumps(failed.as_message()).encode())
