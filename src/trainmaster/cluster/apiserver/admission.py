@@ -104,6 +104,11 @@ class Admission:
         elif kind.resource == DEFINITIONS:
             thing["status"] = definitions.accepted(thing, self._catalog.definitions(), now)
 
+    def replacing(self, kind: Kind, thing: Object) -> None:
+        """Fill in again what a new state of a whole object may have left out, before it is compared with the old."""
+        if kind.resource == PODS:
+            pods.tolerate(thing["spec"])
+
     def changing(self, kind: Kind, old: Object, thing: Object, now: datetime) -> None:
         if kind.resource == DEFINITIONS and "deletionTimestamp" not in thing["metadata"]:
             thing["status"] = definitions.accepted(thing, self._catalog.definitions(), now)

@@ -178,6 +178,8 @@ class Resources:
                 if review is not None:
                     given = ownership.without(new) if review.mutating else None
                     new = await review.mutated(new, old, lambda thing: _completed(kind, thing))
+                if not part:
+                    self._admission.replacing(kind, new)
                 sent = new["metadata"].pop("managedFields", None)
                 amended = partial(lifecycle.amended, kind, old, part=part, conditional=conditional,
                                   patched=options.patched)

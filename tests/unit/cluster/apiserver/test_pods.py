@@ -155,7 +155,6 @@ async def test_types_that_do_not_fit(api: Api, spec: Object, said: str) -> None:
     pytest.param({"spec": {"nodeName": "n"}}, 422, id="nor the node, except by a binding"),
     pytest.param({"spec": {"tolerations": [*TROUBLES, {"key": "k", "operator": "Exists"}]}}, 200,
                  id="tolerations may be added"),
-    pytest.param({"spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}, 422, id="but not taken away"),
 ])
 async def test_updates_of_a_spec(api: Api, change: Json, code: int) -> None:
     await api.made(PODS, pod())
@@ -264,6 +263,16 @@ class TestEphemeralContainers:
 ])
 async def test_a_pod_stays_for_a_while_on_a_node_in_trouble(api: Api, own: Json, expected: Json) -> None:
     assert expected == (await api.made(PODS, pod(tolerations=own)))["spec"]["tolerations"]
+
+
+async def test_a_toleration_of_all_pods_that_is_left_out_comes_back_and_ones_own_may_not_go(api: Api) -> None:
+    made = await api.made(PODS, pod())
+    more = {"key": "x", "operator": "Exists"}
+    added = await api.put(f"{PODS}/p", made | {"spec": made["spec"] | {"tolerations": [more]}})
+    taken = await api.put(f"{PODS}/p", added.json | {"spec": made["spec"]})
+
+    assert (200, [more, *TROUBLES]) == (added.code, added.json["spec"]["tolerations"])
+    assert (422, True) == (taken.code, "existing toleration can not be modified" in taken.message)
 
 
 NO_PLACE = "Forbidden: cannot be set for an Ephemeral Container"
