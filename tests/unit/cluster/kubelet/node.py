@@ -55,6 +55,8 @@ class Node:
     async def start(self, *beside: str, **settings: Any) -> None:
         """Begin; `beside`: further nodes of the same machine."""
         self.settings = replace(self.settings, **settings)
+        # Without controllers nobody publishes the certificate that comes with a token.
+        await self.client.patch(SERVICE_ACCOUNTS, "default", "default", {"automountServiceAccountToken": False})
         members = [self.settings, *(replace(self.settings, name=name, socket_name=f"{name}.sock") for name in beside)]
         ready = asyncio.Event()
         agent = self._agent = asyncio.create_task(
@@ -167,8 +169,6 @@ async def soon(true: Callable[[], bool]) -> None:
 async def running(base: Path) -> AsyncIterator[Node]:
     async with embedded(RealClock()) as cluster:
         made = Node(cluster.client(), base)
-        # Without controllers nobody publishes the certificate that comes with a token.
-        await made.client.patch(SERVICE_ACCOUNTS, "default", "default", {"automountServiceAccountToken": False})
         try:
             await made.start()
             yield made
