@@ -22,7 +22,7 @@ from tests.kubernetes.processes import processes
 from trainmaster.api.core import NAMESPACES, SERVICE_ACCOUNTS
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
-from trainmaster.local import parts
+from trainmaster.local import nodes, parts
 from trainmaster.local.asked import NONE, Asked
 from trainmaster.local.home import Home
 
@@ -100,6 +100,8 @@ def embedded(folder: Path, simulated: int = 0) -> Iterator[Cluster]:
     """The control plane that `trainmaster up` starts, with a home of its own and without a node that runs anything."""
     home = Home(folder / "home")
     home.make()
+    # The machine is called as the kubelet that pretends, so that the way to the logs of its pods leads here.
+    (home.run / nodes.RECORD).write_text(json.dumps({"names": [fake_kubelet.NAME]}))
     part = parts.control_plane(home)
     with processes(folder) as started:
         environment = {**os.environ, "TRAINMASTER_HOME": str(home.path)}
