@@ -28,6 +28,7 @@ from trainmaster.progress import events, lines
 from trainmaster.progress.curves import PRINTED, TENSORBOARD
 from trainmaster.progress.report import Report, encoded
 from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.first import first
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
 
@@ -97,12 +98,7 @@ class Readings:
         self._woken.clear()
         if self._ended:
             return
-        waits = [asyncio.ensure_future(self._woken.wait()), asyncio.ensure_future(self._clock.sleep(seconds))]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waits:
-                each.cancel()
+        await first(self._woken.wait(), self._clock.sleep(seconds))
 
     async def look(self, only: Container[str] | None = None) -> None:
         """Once at every pod, or at these."""

@@ -30,6 +30,7 @@ from trainmaster.operator import door, flags
 from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.probes import SHUTDOWN, Address, Health, Taken, address
 from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.first import first
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
 
@@ -130,19 +131,11 @@ class Webhook:
                 except (KubeError, ValueError) as problem:      # ValueError: a certificate that is none
                     log.warning("the webhook's certificate could not be looked after", problem=str(problem)[:300])
                     pause = PAUSE
-                await self._wait(pause)
+                await first(self._news.wait(), self._clock.sleep(pause))
         finally:
             following.cancel()
             if runner is not None:
                 await runner.cleanup()
-
-    async def _wait(self, seconds: float) -> None:
-        news, sleep = (asyncio.ensure_future(each) for each in (self._news.wait(), self._clock.sleep(seconds)))
-        try:
-            await asyncio.wait((news, sleep), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            news.cancel()
-            sleep.cancel()
 
     async def _renew(self) -> None:
         """Show the certificate that is in the Secret; make one if there is none, or soon none any more."""

@@ -18,6 +18,7 @@ from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.reduced import Reduced
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.first import first
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
 from trainmaster.runtime.store import older
@@ -77,12 +78,7 @@ class Inventory:
         await self._following.wait()
         for resource, follower in list(self._followers.items()):
             left = PATIENCE - (self._clock.monotonic() - follower.began)
-            waits = [asyncio.ensure_future(follower.informer.synced()), asyncio.ensure_future(self._clock.sleep(left))]
-            try:
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for each in waits:
-                    each.cancel()
+            await first(follower.informer.synced(), self._clock.sleep(left))
             if not follower.synced:
                 log.warning("going on without a kind that cannot be listed", kind=resource.kind, group=resource.group)
 

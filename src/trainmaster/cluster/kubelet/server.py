@@ -24,6 +24,7 @@ from trainmaster.cluster.kubelet.pods import Pods
 from trainmaster.cluster.kubelet.usage import Usage
 from trainmaster.cluster.kubelet.visits import Visits
 from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.first import first
 
 
 class Part(Protocol):
@@ -170,11 +171,6 @@ async def _never() -> None:
 async def _either(*events: asyncio.Event) -> None:
     """Return when any of them is set, and take note of it."""
     if not any(event.is_set() for event in events):
-        tasks = [asyncio.ensure_future(event.wait()) for event in events]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
+        await first(*(event.wait() for event in events))
     for event in events:
         event.clear()

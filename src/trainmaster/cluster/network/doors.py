@@ -17,6 +17,7 @@ from trainmaster.cluster.network.netlink import Netlink
 from trainmaster.cluster.network.nftables import NETLINK_NETFILTER, Nftables, Refused
 from trainmaster.cluster.network.relay import Relays
 from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.first import first
 from trainmaster.runtime.log import logger
 
 log = logger("network")
@@ -163,10 +164,4 @@ class Doors:
         if not trouble:
             await self._changed.wait()
             return
-        waiting = asyncio.create_task(self._changed.wait())
-        later = asyncio.create_task(self._clock.sleep(AGAIN_SECONDS))
-        try:
-            await asyncio.wait([waiting, later], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (waiting, later):
-                task.cancel()
+        await first(self._changed.wait(), self._clock.sleep(AGAIN_SECONDS))

@@ -26,6 +26,7 @@ from trainmaster.cluster.scheduler.volumes import is_bound, usable_on
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import Conflict, NotFound
 from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.first import first
 from trainmaster.runtime.store import older
 
 PATIENCE = 600.0      # seconds until the pod is looked at anew, as kube-scheduler's bindTimeoutSeconds
@@ -76,7 +77,7 @@ class Provisioning:
                 left = until - self._clock.monotonic()
                 if left <= 0:
                     raise Unprovided("context deadline exceeded")
-                await self._wait(news, min(pause, left))
+                await first(news.wait(), self._clock.sleep(min(pause, left)))
         finally:
             for key in keys:
                 self._waiting[key].discard(news)
@@ -149,11 +150,3 @@ class Provisioning:
     def _changed(self, before: Object | None, after: Object | None) -> None:
         for event in self._waiting.get(key_of(after or before or {}), ()):
             event.set()
-
-    async def _wait(self, news: asyncio.Event, seconds: float) -> None:
-        tasks = [asyncio.ensure_future(news.wait()), asyncio.ensure_future(self._clock.sleep(seconds))]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()

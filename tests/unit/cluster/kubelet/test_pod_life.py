@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 import pytest
+from tests.unit.cluster.controllers.stage import at_work
 from tests.unit.cluster.kubelet.node import SYSTEM_PYTHON, Node, as_an_ordinary_user, soon
 
 from trainmaster.api.core import CLAIMS, CONFIG_MAPS, PODS, SECRETS, STORAGE_CLASSES
@@ -216,13 +217,8 @@ async def storage(node: Node) -> AsyncIterator[None]:
     """The controller that binds claims, beside the node."""
     await node.client.create(STORAGE_CLASSES, local_path())
     made = Storage(node.client, RealClock(), Directories(node.settings.volumes, remove))
-    tasks = [asyncio.create_task(work) for work in (*(one.run() for one in made.informers), made.controller.run())]
-    try:
+    async with at_work(*(one.run() for one in made.informers), made.controller.run()):
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_pods_share_a_claim_and_its_files_outlive_them(node: Node) -> None:

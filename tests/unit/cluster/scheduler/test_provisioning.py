@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.unit.cluster.controllers.stage import at_work
 
 from trainmaster.api.core import CLAIMS, EVENTS, NODES, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from trainmaster.api.meta import Object
@@ -72,15 +73,9 @@ class World:
     @asynccontextmanager
     async def provisioner(self) -> AsyncIterator[None]:
         storage = Storage(self.client, self.clock, Directories(self._root, lambda _path: None))
-        tasks = [asyncio.create_task(work) for work in (
-            *(informer.run() for informer in storage.informers), storage.controller.run())]
-        await self.clock.settle()
-        try:
+        async with at_work(*(informer.run() for informer in storage.informers), storage.controller.run()):
+            await self.clock.settle()
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.fixture

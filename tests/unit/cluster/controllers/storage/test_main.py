@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.unit.cluster.controllers.stage import at_work
 
 from trainmaster.api.core import CLAIMS, EVENTS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
 from trainmaster.api.meta import Object
@@ -61,12 +62,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         client = cluster.client()
         await client.create(STORAGE_CLASSES, local_path())
         storage = Storage(client, clock, Directories(tmp_path, remove))
-        tasks = [asyncio.create_task(work) for work in (
-            *(informer.run() for informer in storage.informers), storage.controller.run())]
-        yield World(client, clock, tmp_path)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with at_work(*(informer.run() for informer in storage.informers), storage.controller.run()):
+            yield World(client, clock, tmp_path)
 
 
 async def test_a_claim_waits_for_its_first_pod_and_goes_with_all_that_is_in_it(world: World) -> None:
