@@ -22,10 +22,10 @@ os.fork() or time.sleep(60)
 """
 
 
-def counted(*command: str, patience: float = 10.0) -> tuple[int, str]:
+def counted(*command: str, patience: float = 10.0, within: tuple[str, ...] = ()) -> tuple[int, str]:
     program = COUNTED.format(tools=str(ROOT / "tools"), patience=patience)
-    done = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=60,
-                          check=False)
+    done = subprocess.run([*within, sys.executable, "-c", program, *command], capture_output=True, text=True,
+                          timeout=60, check=False)
     return done.returncode, done.stderr
 
 
@@ -44,14 +44,19 @@ def test_a_command_that_leaves_nothing(command: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(("sort", "command"), [
     pytest.param("processes", ("sh", "-c", "setsid sleep 60 > /dev/null 2>&1 & exit 0"), id="a daemon"),
     pytest.param("temporary files", ("sh", "-c", "touch $TMPDIR/tmpx"), id="a temporary file"),
-    pytest.param("listeners that other machines", (sys.executable, "-c", LISTEN.format(host="0.0.0.0")),
-                 id="an open door, though it is closed in the end"),
     pytest.param("sockets", (sys.executable, "-c", HOLD), id="a socket that somebody holds"),
 ])
 def test_a_command_that_leaves_something(sort: str, command: tuple[str, ...]) -> None:
     code, said = counted(*command, patience=0.5)
 
     assert (1, True) == (code, sort in said), said
+
+
+def test_an_open_door_is_told_though_it_is_closed_in_the_end() -> None:
+    # In a network of its own: no other machine is there, and the count around this very run does not see the door.
+    code, said = counted(sys.executable, "-c", LISTEN.format(host="0.0.0.0"), within=("unshare", "-rn"))
+
+    assert (1, True) == (code, "listeners that other machines can reach" in said), said
 
 
 def test_what_others_start_meanwhile_is_theirs(tmp_path: Path) -> None:
