@@ -1,6 +1,6 @@
 """Which cluster is meant, and what to call it: the one order that every command and the SDK keep.
 
-What was given, else KUBECONFIG, else the account of the pod we run in, else the embedded cluster if it is up, else
+What was given, else KUBECONFIG, else the embedded cluster if it is up, else the account of the pod we run in, else
 `~/.kube/config`. The last is never taken in silence: somebody whose embedded cluster is down must not delete a job of
 the same name on another.
 """
@@ -25,17 +25,21 @@ class Reached:
     surprise: str = ""     # why it may not be the one that was meant
 
 
-def reach(given: str | Path | None, context: str | None, environment: Mapping[str, str]) -> Reached:
-    """The cluster to talk to. Raises NoCluster, or KubeconfigError for a file that cannot be used."""
+def reach(given: str | Path | None, context: str | None, environment: Mapping[str, str],
+          account: Path = kubeconfig.ACCOUNT) -> Reached:
+    """The cluster to talk to; `account` is where a pod finds its own.
+
+    Raises NoCluster, or KubeconfigError for a file that cannot be used.
+    """
     ours = embedded.kubeconfig(environment)
     named = str(given or environment.get("KUBECONFIG") or "")
     if named:
         return _in_file(_chosen(named, context), context, ours, embedded.server(environment))
-    if not context and (pod := kubeconfig.in_cluster(environment)) is not None:
-        return Reached(pod, f"the cluster of this pod ({pod.server})")
     up = embedded.server(environment)
     if up is not None and context in (None, "", kubeconfig.NAME):
         return _in_file(ours, None, ours, up)
+    if not context and (pod := kubeconfig.in_cluster(environment, account)) is not None:
+        return Reached(pod, f"the cluster of this pod ({pod.server})")
     theirs = Path(environment.get("HOME") or Path.home(), ".kube", "config")
     if not theirs.exists():
         raise NoCluster("No cluster: the embedded one is down, and there is no ~/.kube/config. Start it with "
@@ -48,11 +52,10 @@ def reach(given: str | Path | None, context: str | None, environment: Mapping[st
 
 
 def means_embedded(given: str | Path | None, context: str | None, environment: Mapping[str, str]) -> bool:
-    """Whether the embedded cluster is the one to start: it is named, or no other is, not even by the pod we run in."""
-    named = str(given or environment.get("KUBECONFIG") or "")
-    if named:
+    """Whether the embedded cluster is the one to start: it is named, or no other is."""
+    if named := str(given or environment.get("KUBECONFIG") or ""):
         return _chosen(named, context).resolve() == embedded.kubeconfig(environment).resolve()
-    return context in (None, "", kubeconfig.NAME) and (bool(context) or kubeconfig.in_cluster(environment) is None)
+    return context in (None, "", kubeconfig.NAME)
 
 
 def _in_file(path: Path, context: str | None, ours: Path, up: str | None) -> Reached:

@@ -104,9 +104,33 @@ def test_a_context_means_the_file_that_has_it(home: Path) -> None:
     assert "https://embedded:1" == reach(None, "trainmaster", environment(home)).access.server
 
 
+@pytest.fixture
+def account(tmp_path: Path) -> Path:
+    """What a pod finds of its account."""
+    (tmp_path / "ca.crt").write_bytes(b"a certificate")
+    (tmp_path / "token").write_text("a token")
+    return tmp_path
+
+
+IN_A_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+
+@pytest.mark.usefixtures("up")
+def test_in_a_pod_the_embedded_one_if_it_is_up(home: Path, account: Path) -> None:
+    assert "https://embedded:1" == reach(None, None, environment(home, **IN_A_POD), account).access.server
+
+
+def test_in_a_pod_the_cluster_of_the_pod_before_that_of_a_file(home: Path, account: Path) -> None:
+    write(home / ".kube" / "config", "https://theirs:1", "prod")
+    found = reach(None, None, environment(home, **IN_A_POD), account)
+
+    assert ("the cluster of this pod (https://10.0.0.1:443)", "") == (found.called, found.surprise)
+
+
 @pytest.mark.parametrize(("given", "context", "variables", "meant"), [
     pytest.param(None, None, {}, True, id="nothing is named"),
     pytest.param(None, "trainmaster", {}, True, id="its context is named"),
+    pytest.param(None, None, IN_A_POD, True, id="nothing is named, in a pod"),
     pytest.param("cluster/kubeconfig", None, {}, True, id="its file is named"),
     pytest.param(None, None, {"KUBECONFIG": "none:cluster/kubeconfig"}, True, id="its file is the first that is there"),
     pytest.param(None, "prod", {}, False, id="another context is named"),
@@ -117,6 +141,7 @@ def test_a_context_means_the_file_that_has_it(home: Path) -> None:
 def test_the_embedded_one_is_started_if(
         home: Path, given: str | None, context: str | None, variables: dict[str, str], *, meant: bool) -> None:
     write(home / "theirs", "https://theirs:1", "prod")
-    below = {name: ":".join(str(home / each) for each in value.split(":")) for name, value in variables.items()}
+    below = {name: ":".join(str(home / each) for each in value.split(":")) if name == "KUBECONFIG" else value
+             for name, value in variables.items()}
 
     assert meant is means_embedded(home / given if given else None, context, environment(home, **below))
