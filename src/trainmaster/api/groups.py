@@ -5,8 +5,10 @@ Where one of these systems runs, its own definitions are there and ours are not 
 of them, so that a manifest written for any runs as it is. Slim: fields that nobody here reads are kept, not described.
 """
 
+import json
+
 from trainmaster.api.core import DEFINITIONS
-from trainmaster.api.meta import Object, Resource
+from trainmaster.api.meta import Object, Resource, metadata
 
 VOLCANO_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 VOLCANO_QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
@@ -40,6 +42,14 @@ _SELECTOR: Object = {"type": "object", **_KEEP}
 # How long something may last: 1w2d, 36h, or 0.
 _LONG = "^(0|" + "".join(f"(([0-9]+){unit})?" for unit in ("y", "w", "d", "h", "m", "s", "ms")) + ")$"
 _AGE: Object = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def why_waiting(group: Object) -> str:
+    """The sentence in which the scheduler says why a group waits; nothing if it does not, or said it in another way."""
+    try:
+        return str(json.loads((metadata(group).get("annotations") or {})[WHY])["why"])
+    except (KeyError, TypeError, ValueError):
+        return ""
 
 
 def definitions() -> list[Object]:

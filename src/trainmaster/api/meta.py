@@ -111,6 +111,14 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
+def moment_if_any(text: Json) -> datetime | None:
+    """The same of what may be missing, or nonsense from a clock that is not ours, by which nobody may be stopped."""
+    try:
+        return moment(text) if text else None
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
 def is_dns_label(text: str) -> bool:
     """RFC 1123 label: what names of namespaces, and of pods that get a host name, must be."""
     return len(text) <= 63 and _LABEL.fullmatch(text) is not None

@@ -16,6 +16,7 @@ from trainmaster.progress.report import Report
 from trainmaster.sdk.pulse import IDLE, QUIET, WORTH_SAYING
 from trainmaster.sdk.replicas import Replica
 from trainmaster.sdk.usage import Usage, in_words
+from trainmaster.sdk.view import View
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -29,22 +30,8 @@ LOOKED_AT = 8            # of the last lines of a replica, for progress
 SHOWN_CURVES = 2         # beside a job's progress
 
 
-class RunView(Protocol):
-    """A view that can be told headlines, too."""
-
-    wants_usage: bool
-
-    def replica(self, replica: Replica) -> None: ...
-
-    def gone(self, replica: Replica) -> None: ...
-
-    def lines(self, replica: str, texts: Sequence[str]) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def progress(self, job: str, found: Curves) -> None: ...
-
-    def used(self, replica: str, amounts: Usage) -> None: ...
+class RunView(View, Protocol):
+    """A view that can make room for a question, too."""
 
     @contextmanager
     def quiet(self) -> Iterator[None]:

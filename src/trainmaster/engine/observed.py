@@ -16,7 +16,7 @@ from trainmaster.api.meta import (
     being_deleted,
     controller_of,
     labels_of,
-    moment,
+    moment_if_any,
     name_of,
     uid_of,
 )
@@ -127,8 +127,8 @@ def read_pod(raw: Object, container: str) -> Pod:
         node=(raw.get("spec") or {}).get("nodeName") or "",
         reason=terminated.get("reason") or status.get("reason") or "",
         last_words=terminated.get("message") or status.get("message") or "",
-        started=_moment(terminated.get("startedAt") or status.get("startTime")),
-        finished=_moment(terminated.get("finishedAt")),
+        started=moment_if_any(terminated.get("startedAt") or status.get("startTime")),
+        finished=moment_if_any(terminated.get("finishedAt")),
         raw=raw,
     )
 
@@ -170,10 +170,3 @@ def _terminated(status: Mapping[str, Json], container: str) -> Object:
 def _restarts(status: Mapping[str, Json]) -> int:
     both = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     return sum(int(found.get("restartCount") or 0) for found in both)
-
-
-def _moment(text: str | None) -> datetime | None:
-    try:
-        return moment(text) if text else None
-    except ValueError:
-        return None  # a node that writes nonsense must not stop the job

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
-import orjson
-
 from trainmaster.api import groups
 from trainmaster.api.codec import decode_status
 from trainmaster.api.core import EVENTS, PODS
@@ -32,7 +30,6 @@ from trainmaster.sdk.replicas import AGAIN_AND_AGAIN, Replica, end_in_words, las
 from trainmaster.sdk.session import some
 from trainmaster.sdk.usage import usage
 
-GROUP_KEYS = ("scheduling.k8s.io/group-name",)
 MOST_READ = 4        # logs of failed pods that are read for their last words
 
 
@@ -120,9 +117,8 @@ def _named_group(job: Object) -> str:
         if field.endswith("ReplicaSpecs") and isinstance(roles, dict):
             for role in roles.values():
                 annotations = metadata(role.get("template") or {}).get("annotations") or {}
-                for key in GROUP_KEYS:
-                    if annotations.get(key):
-                        return str(annotations[key])
+                if annotations.get(groups.GROUP_NAME):
+                    return str(annotations[groups.GROUP_NAME])
     return ""
 
 
@@ -152,7 +148,7 @@ def _state(status: JobStatus, replicas: Sequence[Replica], group: Object | None)
         found = status.condition(ended)
         if found is not None and found.true:
             return str(ended), found.message
-    waits = _why_waiting(group)
+    waits = groups.why_waiting(group or {})
     if waits and not any(replica.state == "Running" for replica in replicas):
         return "Waiting", waits
     running = sum(1 for replica in replicas if replica.state == "Running")
@@ -167,14 +163,6 @@ def _state(status: JobStatus, replicas: Sequence[Replica], group: Object | None)
     if failing := [replica.name for replica in replicas if replica.state == AGAIN_AND_AGAIN]:
         return "Restarting", f"{some(failing, 4)} {'ends' if len(failing) == 1 else 'end'} each time after the start"
     return "Waiting", f"none of its {len(replicas)} replicas runs yet"
-
-
-def _why_waiting(group: Object | None) -> str:
-    said = (metadata(group or {}).get("annotations") or {}).get(groups.WHY)
-    try:
-        return str(orjson.loads(said)["why"]) if said else ""
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return ""
 
 
 def _restarts(replicas: Sequence[Replica], pods: Sequence[Object]) -> Iterator[str]:
@@ -200,15 +188,8 @@ def _waiting(replicas: Sequence[Replica], pods: Sequence[Object], complaints: Ma
         if replica.ended or replica.state == "Running":
             continue
         pod = by_name[replica.pod]
-        why = replica.why or _unscheduled(pod) or complaints.get(uid_of(pod), "")
+        why = replica.why or complaints.get(uid_of(pod), "")
         if why:
             told.setdefault(why, []).append(replica.name)
     for why, names in told.items():
         yield f"{some(names, 4)}: {why}"
-
-
-def _unscheduled(pod: Object) -> str:
-    for condition in (pod.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return str(condition.get("message") or "")
-    return ""

@@ -5,18 +5,17 @@ watched. Survives a restart of the API server: watches resume, and a log goes on
 """
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from trainmaster.api import groups
 from trainmaster.api.core import EVENTS, PODS
 from trainmaster.api.membership import JOB_NAME
-from trainmaster.api.meta import Key, Object, Resource, metadata, moment, name_of, uid_of
+from trainmaster.api.meta import Key, Object, Resource, moment, name_of, uid_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError, is_transient
 from trainmaster.progress import curves
@@ -31,30 +30,13 @@ from trainmaster.sdk.logs import HELD, LINGER, Batch, Life, Source, Wanted, life
 from trainmaster.sdk.pulse import IDLE, QUIET
 from trainmaster.sdk.replicas import AGAIN_AND_AGAIN, Attempt, Replica, attempts_of, replica_of
 from trainmaster.sdk.session import Session
-from trainmaster.sdk.usage import LOOK_EVERY, NOT_THERE, Usage, usage
+from trainmaster.sdk.usage import LOOK_EVERY, NOT_THERE, usage
+from trainmaster.sdk.view import View
 
 T = TypeVar("T")
 
 TAIL = 20              # last lines of a failed replica that are told again at the end
 HICCUP = 1.0           # seconds that a server may be away without a word about it
-
-
-class View(Protocol):
-    """Who is shown what happens."""
-
-    wants_usage: bool      # whether it shows the use of CPU and memory: asking costs a request every few seconds
-
-    def replica(self, replica: Replica) -> None: ...
-
-    def gone(self, replica: Replica) -> None: ...
-
-    def lines(self, replica: str, texts: Sequence[str]) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def progress(self, job: str, found: Curves) -> None: ...
-
-    def used(self, replica: str, amounts: Usage) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +235,10 @@ class _Follower:
         resource = next((known for known in groups.GROUPS if known.api_version == about.get("apiVersion")), None)
         try:
             group = await self._client.get(resource, about["name"], self._key.namespace) if resource else {}
-            why = str(json.loads(metadata(group).get("annotations", {})[groups.WHY])["why"])
-        except (KubeError, ValueError, KeyError):
-            return      # gone, or it no longer waits
-        if ("waiting", why) not in self._told_events:
+        except KubeError:
+            return      # gone
+        why = groups.why_waiting(group)      # nothing, if it no longer waits
+        if why and ("waiting", why) not in self._told_events:
             self._told_events.add(("waiting", why))
             self._view.note(f"the job waits: {why}")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.api.core import EVENTS, PODS
-from trainmaster.api.meta import Json, Object, moment, name_of, namespace_of, revision_of, uid_of
+from trainmaster.api.meta import Object, moment_if_any, name_of, namespace_of, revision_of, uid_of
 from trainmaster.sdk.jobs import Job
 from trainmaster.sdk.session import Session
 
@@ -68,16 +68,9 @@ def _concerns(event: Object, job: Job, ours: set[str]) -> bool:
 def _latest(event: Object) -> datetime | None:
     for text in ((event.get("series") or {}).get("lastObservedTime"), event.get("lastTimestamp"),
                  event.get("eventTime"), (event.get("metadata") or {}).get("creationTimestamp")):
-        if (found := _moment(text)) is not None:
+        if (found := moment_if_any(text)) is not None:
             return found
     return None
-
-
-def _moment(text: Json) -> datetime | None:
-    try:
-        return moment(text) if text else None
-    except ValueError:
-        return None
 
 
 def in_order(event: Object) -> tuple[float, int]:

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.api.membership import JOB_NAME
-from trainmaster.api.meta import Json, Object, Resource, controller_of, metadata, moment, name_of, namespace_of, uid_of
+from trainmaster.api.meta import (
+    Object,
+    Resource,
+    controller_of,
+    metadata,
+    moment_if_any,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 
 GROUP = "kubeflow.org"
 BATCH = Resource("batch", "v1", "jobs", "Job")
@@ -67,15 +76,15 @@ class Job:
 
     @property
     def created(self) -> datetime | None:
-        return _moment(metadata(self.object).get("creationTimestamp"))
+        return moment_if_any(metadata(self.object).get("creationTimestamp"))
 
     @property
     def started(self) -> datetime | None:
-        return _moment(_status(self.object).get("startTime"))
+        return moment_if_any(_status(self.object).get("startTime"))
 
     @property
     def ended(self) -> datetime | None:
-        return _moment(_status(self.object).get("completionTime"))
+        return moment_if_any(_status(self.object).get("completionTime"))
 
     @property
     def pods(self) -> str:
@@ -175,10 +184,3 @@ def _role(name: str, spec: Object, counts: Object) -> Role:
 def _status(thing: Object) -> Object:
     found = thing.get("status")
     return found if isinstance(found, dict) else {}
-
-
-def _moment(text: Json) -> datetime | None:
-    try:
-        return moment(text) if text else None
-    except ValueError:
-        return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.api.core import PODS
-from trainmaster.api.meta import Object, moment, name_of, namespace_of
+from trainmaster.api.meta import Object, moment, moment_if_any, name_of, namespace_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import KubeError
 from trainmaster.progress.curves import lasting
@@ -78,10 +78,7 @@ def _started(pod: Object) -> datetime | None:
 
 async def _last_line(client: Client, pod: Object) -> datetime | None:
     text = await last_lines(client, pod, 1, timestamps=True)
-    try:
-        return moment(text.partition(" ")[0]) if text else None
-    except ValueError:
-        return None
+    return moment_if_any(text.partition(" ")[0])
 
 
 async def last_lines(client: Client, pod: Object, count: int, *, timestamps: bool = False) -> str:

@@ -7,9 +7,7 @@ the same ones run on an event loop (`AsyncClient`) and without one (`Client`, se
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import orjson
-
-from trainmaster.api.meta import Object, Resource, key_of, metadata
+from trainmaster.api.meta import Object, Resource, key_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import Served, survey
 from trainmaster.kube.errors import Forbidden, NotFound
@@ -101,7 +99,7 @@ class Session:
         return [Job(job.resource, job.object, said.get(key_of(job.object), "")) for job in jobs]
 
     async def _reasons(self, namespace: str) -> "dict[object, str]":
-        from trainmaster.api.groups import GROUPS, WHY
+        from trainmaster.api.groups import GROUPS, why_waiting
 
         there = {each.resource for each in await self.served()}
         said: dict[object, str] = {}
@@ -113,7 +111,7 @@ class Session:
             except (Forbidden, NotFound):
                 continue      # the reason is a courtesy; the jobs are what was asked for
             for group in page.items:
-                if why := _why(metadata(group).get("annotations") or {}, WHY):
+                if why := why_waiting(group):
                     said.setdefault(key_of(group), why)
         return said
 
@@ -178,13 +176,6 @@ def named(word: str, kinds: Iterable[Served]) -> Served | None:
         if plain in (resource.plural, resource.kind.lower(), *each.names):
             return each
     return None
-
-
-def _why(annotations: Object, key: str) -> str:
-    try:
-        return str(orjson.loads(annotations[key])["why"])
-    except (KeyError, TypeError, orjson.JSONDecodeError):
-        return ""
 
 
 def _no_kind(word: str, kinds: Iterable[Served]) -> str:

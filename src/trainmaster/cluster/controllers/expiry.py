@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from trainmaster.api.core import EVENTS
-from trainmaster.api.meta import Key, Object, key_of, metadata, moment, revision_of, uid_of
+from trainmaster.api.meta import Key, Object, key_of, metadata, moment_if_any, revision_of, uid_of
 from trainmaster.cluster.controllers.reduced import Reduced
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import NotFound
@@ -82,5 +82,5 @@ def _moments(event: Object) -> Iterator[datetime]:
         metadata(event).get("creationTimestamp"), event.get("firstTimestamp"), event.get("lastTimestamp"),
         event.get("eventTime"), series.get("lastObservedTime") if isinstance(series, dict) else None,
     ):
-        with suppress(ValueError, TypeError, OverflowError):
-            yield moment(str(text))
+        if (found := moment_if_any(text)) is not None:
+            yield found
