@@ -5,8 +5,8 @@ Kubernetes adds is a map with one entry, its type's name, and what it says is wr
 what it should. Functions are found by the name of the type in the map.
 
 A pattern is looked for by the library's own engine, which is linear in the text; Python's would let whoever writes a
-rule stop the server. Not here: what gives back an optional (`format`), what has the name of a function of strings
-(`indexOf` and `lastIndexOf` of lists), and `string` of such a value.
+rule stop the server. What gives back an optional and what has the name of another function is called by the names that
+`expression_text` writes.
 """
 
 import ipaddress
@@ -21,13 +21,17 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from trainmaster.api import quantity
+from trainmaster.cluster.apiserver import named_formats
 from trainmaster.cluster.apiserver.auth import Identity, account
+from trainmaster.cluster.apiserver.expression_text import NAMED, RENAMED, SAID
 from trainmaster.cluster.apiserver.rbac import Attributes
 
 Value: TypeAlias = Mapping[str, Any]
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Interface: TypeAlias = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 Does: TypeAlias = Callable[..., Any]
+
+LONGEST_RANGE = 10_000      # as many as a loop may have steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +279,7 @@ def _on(name: str, gives: str, does: Does, *takes: str) -> Function:
 def functions() -> tuple[Function, ...]:
     """But for `searching`, which needs an engine."""
     return (
-        *_lists(), *_amounts(), *_versions(), *_addresses(), *_urls(), *_access(),
+        *_lists(), *_places(), *_formats(), *_amounts(), *_versions(), *_addresses(), *_urls(), *_access(),
         _on("compareTo", "INT", _COMPARED, "MAP"),
         _on("isGreaterThan", "BOOL", lambda value, other: _COMPARED(value, other) > 0, "MAP"),
         _on("isLessThan", "BOOL", lambda value, other: _COMPARED(value, other) < 0, "MAP"),
@@ -284,8 +288,71 @@ def functions() -> tuple[Function, ...]:
 
 def _lists() -> Iterable[Function]:
     yield Function("isSorted", ("LIST",), "BOOL", lambda items: items == sorted(items))
-    for name, does in (("sum", sum), ("min", min), ("max", max)):
-        yield Function(name, ("LIST",), "DYN", does)
+    yield Function("sum", ("LIST",), "DYN", lambda items: sum(items[1:], items[0]) if items else 0)
+    yield _plain(RENAMED["lists.range"], _numbers, "INT", gives="LIST")
+    for name, does in (("min", min), ("max", max)):
+        yield Function(name, ("LIST",), "DYN", _of_some(name, does))
+
+
+def _numbers(count: int) -> list[int]:
+    if count > LONGEST_RANGE:
+        raise ValueError("operation cancelled: actual cost limit exceeded")
+    return list(range(count))
+
+
+def _of_some(name: str, does: Does) -> Does:
+    def found(items: list[Any]) -> Any:
+        if not items:
+            raise ValueError(f"{name} called on empty list")
+        return does(items)
+    return found
+
+
+def _same(one: Any, other: Any) -> bool:
+    """In the language a truth is no number, as it is in Python."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+_KINDS = ("BOOL", "INT", "UINT", "DOUBLE", "STRING", "BYTES", "LIST", "MAP", "NULL", "TIMESTAMP", "DURATION")
+
+
+def _places() -> Iterable[Function]:
+    """Of lists as of texts, where places are counted in signs. What an item is has to be said: DYN is not anything."""
+    first, last = (RENAMED[name] for name in ("indexOf", "lastIndexOf"))
+    for kind in _KINDS:
+        yield Function(first, ("LIST", kind), "INT", lambda items, item: _at(items, item, 1))
+        yield Function(last, ("LIST", kind), "INT", lambda items, item: _at(items, item, -1))
+    yield Function(first, ("STRING", "STRING"), "INT", lambda text, part: text.find(part))
+    yield Function(last, ("STRING", "STRING"), "INT", lambda text, part: text.rfind(part))
+    yield Function(first, ("STRING", "STRING", "INT"), "INT", _from(lambda text, part, at: text.find(part, at)))
+    yield Function(last, ("STRING", "STRING", "INT"), "INT",
+                   _from(lambda text, part, at: text.rfind(part, 0, at + len(part))))
+
+
+def _at(items: list[Any], item: Any, turn: int) -> int:
+    return next((at for at in range(len(items))[::turn] if _same(items[at], item)), -1)
+
+
+def _from(find: Callable[[str, str, int], int]) -> Does:
+    def found(text: str, part: str, at: int) -> int:
+        if not part:
+            return at
+        if at < 0:
+            raise ValueError(f"index out of range: {at}")
+        return find(text, part, at) if at < len(text) else -1
+    return found
+
+
+def _formats() -> Iterable[Function]:
+    for name in named_formats.FORMATS:
+        yield Function(f"format.{name}", (), "MAP", lambda name=name: {"format": name}, member=False)
+    yield _plain("format.named", lambda name: {NAMED: {"format": name}} if name in named_formats.FORMATS else {})
+    yield _on("validate", "MAP", _faults, "STRING")
+
+
+def _faults(value: Value, text: str) -> Value:
+    found = named_formats.FORMATS[value["format"]](text)
+    return {SAID: found} if found else {}
 
 
 def _amounts() -> Iterable[Function]:
@@ -323,6 +390,8 @@ def _addresses() -> Iterable[Function]:
         yield _on("containsIP", "BOOL", lambda value, it: _ip(it) in _cidr(value).network, other)
         yield _on("containsCIDR", "BOOL", _within, other)
     yield _on("ip", "MAP", lambda value: {"ip": str(_cidr(value).ip)})
+    yield _plain("textOf", _of({"ip": lambda value: value["ip"], "cidr": lambda value: value["cidr"]}), "MAP",
+                 gives="STRING")
     yield _on("masked", "MAP", lambda value: {"cidr": str(_cidr(value).network)})
     yield _on("prefixLength", "INT", lambda value: _cidr(value).network.prefixlen)
 

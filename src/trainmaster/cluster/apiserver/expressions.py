@@ -6,8 +6,8 @@ library itself (10,000 steps of its loops), so evaluating one needs no thread. R
 seven packages, milliseconds where this takes microseconds) and `common-expression-language` (0.6 s, a command line of
 fifteen packages with it, no bound).
 
-What Kubernetes adds to the language is in `expression_library`; the little that cannot be added is listed in
-docs/design/admission.md. What cannot be compiled is `Unusable`, and whoever writes it is told.
+What Kubernetes adds to the language is in `expression_library`, what its functions take and give in `expression_types`.
+What cannot be compiled is `Unusable`, and whoever writes it is told.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import Any
 
 from trainmaster.api.meta import Json
-from trainmaster.cluster.apiserver import expression_library
+from trainmaster.cluster.apiserver import expression_library, expression_text, expression_types
 
 LONGEST = 32 * 1024        # characters of an expression
 MOST_REMEMBERED = 2048
@@ -39,6 +39,9 @@ _TYPE_WORDS = ((re.compile(r"(undefined field '[^']*') not found in struct '[^']
 # Numbers of different types can be compared: the library does so when it runs, but denies it beforehand. And what
 # follows from another fault is none.
 _NO_FAULT = re.compile(r"'_[<>]=?_' applied to '\((int|uint|double), (int|uint|double)\)'|'\*error\*'")
+# A function of a value, with the types that it was called with.
+_CALLED = re.compile(r"'(?P<name>[a-z]\w*)' applied to "
+                     r"'\((?P<of>[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?)(?:, (?P<with>.*))?\)'")
 _FOREIGN = re.compile(r"Non-CEL value|out of range for")
 _CODE = re.compile(r"^[A-Z_]+: (.*?)( \[[A-Z_]+\])?$", re.DOTALL)
 
@@ -85,12 +88,18 @@ def _compiled(text: str, variables: Sequence[str]) -> Expression | Unusable:
     if len(text) > LONGEST:
         return Unusable(f"it is longer than {LONGEST} characters")
     try:
+        if unknown := expression_text.unknown(text):
+            return Unusable(f"'{unknown}' is not supported by this server")
         environment, error = _environment(variables)
-        return Expression(environment.compile(text), error)
+        return Expression(environment.compile(expression_text.runnable(text)), error)
     except ImportError as missing:
-        return Absent(f"CEL is not installed here: {missing}")
+        return _absent(missing)
     except RuntimeError as problem:
         return Unusable(_bare(str(problem)))
+
+
+def _absent(missing: ImportError) -> Absent:
+    return Absent(f"CEL is not installed here: {missing}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +112,26 @@ class Typed:
 
 def typed(text: str, about: Typed) -> str:
     """The name of the type that an expression gives, as far as that is known without running it. Raises Unusable."""
-    cel = importlib.import_module("cel_expr_python.cel")
-    environment = cel.NewEnv(descriptor_pool=about.pool, config=_parts(cel, *_EXTENSIONS), functions=_functions(),
+    try:
+        cel = importlib.import_module("cel_expr_python.cel")
+    except ImportError as missing:
+        raise _absent(missing) from missing
+    environment = cel.NewEnv(descriptor_pool=about.pool, config=cel.NewEnvConfigFromYaml(expression_types.declared()),
                              variables={name: _type(cel, given) for name, given in about.variables.items()})
     try:
         return str(environment.compile(text).return_type().name())
     except RuntimeError as problem:
-        if why := _faults(_bare(str(problem))):
+        if why := _faults(_bare(str(problem)), text):
             raise Unusable(why) from problem
         return "DYN"
 
 
-def _faults(said: str) -> str:
+def _faults(said: str, text: str) -> str:
     """What is wrong with types, with their names in the language."""
     for pattern, words in _TYPE_WORDS:
         said = pattern.sub(words, said)
+    said = _CALLED.sub(lambda call: call[0] if f".{call['name']}" not in text else
+                       f"'{call['name']}' applied to '{call['of']}.({call['with'] or ''})'", said)
     return "\n".join(each for each in re.split(r"\n(?=ERROR: )", said) if _NO_FAULT.search(each) is None)
 
 

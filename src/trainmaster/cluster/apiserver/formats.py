@@ -15,6 +15,10 @@ _TIME = re.compile(
 )
 _MICRO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{6}(?:Z|[+-](?:[01]\d|2[0-4]):[0-5]\d)", re.ASCII)
 
+# What schemas call so is wider.
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d([.,]\d+)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
+_UUID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+
 
 def is_quantity(text: str) -> bool:
     return _QUANTITY.fullmatch(text) is not None
@@ -26,6 +30,14 @@ def is_time(text: str) -> bool:
 
 def is_micro_time(text: str) -> bool:
     return _is_moment(_MICRO_TIME, text)
+
+
+def is_date_time(text: str) -> bool:
+    return _DATE_TIME.fullmatch(text) is not None
+
+
+def is_uuid(text: str) -> bool:
+    return _UUID.fullmatch(text) is not None
 
 
 def is_base64(text: str) -> bool:

@@ -143,11 +143,11 @@ def malformed(document: Object, path: str) -> Iterator[Cause]:
 def _refused(document: Object, path: str, rule: Rule, text: str, program: str, wanted: str) -> str:
     """Why one of the two forms of an expression cannot be used; the first is as it was written, and told about."""
     try:
-        expressions.compiled(text, *_VARIABLES)
         with suppress(Absent):
             found = rule_types.result(text, document, root=path.endswith(_ROOT), optional=rule.optional)
             if found not in {wanted, "DYN"}:
                 return _NO_BOOL if wanted == "BOOL" else _NO_TEXT
+        expressions.compiled(text, *_VARIABLES)
         expressions.compiled(program, *_VARIABLES)
     except Absent:
         return ""

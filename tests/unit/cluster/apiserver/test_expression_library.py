@@ -23,6 +23,13 @@ from trainmaster.cluster.apiserver.expressions import Failed, Unusable, compiled
     pytest.param("'aaa'.findAll('a*?')", ["", "", "", ""], id="nothing is found, everywhere"),
     pytest.param("'abc'.find('(?i)B')", "b", id="flags in a pattern"),
     pytest.param("'abc'.findAll('b', 0)", [], id="none wanted"),
+    pytest.param("[1].indexOf(true)", -1, id="a truth is no number"),
+    pytest.param("'\\U0001F600b'.indexOf('b')", 1, id="places are counted in signs"),
+    pytest.param("string(ip('::0001')) + string(1)", "::11", id="addresses and numbers as text"),
+    pytest.param("lists.range(-1)", [], id="a range before zero"),
+    pytest.param("'indexOf(' + r'\\a' + \"\"\"validate(\"\"\" // indexOf(", "indexOf(\\avalidate(",
+                 id="words in quotes"),
+    pytest.param("format.named('date').value().validate('x').value()", ["invalid date"], id="a format by its name"),
 ])
 def test_a_function(text: str, expected: object) -> None:
     assert expected == compiled(text).value({})
@@ -35,6 +42,8 @@ def test_a_function(text: str, expected: object) -> None:
     pytest.param("ip('x').isLoopback()", "'x' does not appear to be an IPv4 or IPv6 address", id="no address"),
     pytest.param("'a'.find('(') == ''", "invalid regular expression", id="no pattern"),
     pytest.param("{'a': 1}.isLessThan(quantity('1'))", "no such overload", id="a map that is no value of ours"),
+    pytest.param("lists.range(1000000000).size() == 1", "actual cost limit exceeded", id="a range without end"),
+    pytest.param("[].min() == 1", "min called on empty list", id="the least of nothing"),
     pytest.param("authorizer.group('').check('get').allowed()", "nobody is asked here", id="nobody to ask"),
 ])
 def test_a_function_that_fails(text: str, why: str) -> None:
