@@ -4,7 +4,6 @@ What comes with Trainmaster is never written; a person's own entries are in a fi
 """
 
 import hashlib
-import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from trainmaster.cluster.kubelet import imageroots
 from trainmaster.cluster.kubelet.catalog import BadCatalog, Document, Entry, Known, known, read, shipped
 from trainmaster.cluster.kubelet.imageroots import BadArchive, Config
 from trainmaster.cluster.kubelet.images import ImageError, check_name
+from trainmaster.local import files
 from trainmaster.local.home import Home
 from trainmaster.local.recipes import BadRequirements, text_of
 
@@ -150,8 +150,7 @@ def requirements(words: Sequence[str], directory: Path) -> tuple[str, ...]:
 
 def _root(home: Home, source: Path) -> tuple[str, Config]:
     if source.is_dir():
-        if not any((source / name).exists() for name in ("bin", "usr", "etc")):
-            raise Refused(f"{source} has neither bin, usr nor etc: it is not a root file system")
+        _check_root(source, source)
         return str(source.absolute()), Config()
     if not source.exists():
         raise Refused(f"--rootfs: there is no {source}")
@@ -163,12 +162,16 @@ def _root(home: Home, source: Path) -> tuple[str, Config]:
     shutil.rmtree(new, ignore_errors=True)
     try:
         config = imageroots.unpack(source, new)
-        if not any((new / name).exists() for name in ("bin", "usr", "etc")):
-            raise Refused(f"{source} has neither bin, usr nor etc: it is not a root file system")
+        _check_root(new, source)
         new.rename(target)
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return str(target), config
+
+
+def _check_root(root: Path, source: Path) -> None:
+    if not any((root / name).exists() for name in ("bin", "usr", "etc")):
+        raise Refused(f"{source} has neither bin, usr nor etc: it is not a root file system")
 
 
 def _digest(source: Path) -> str:
@@ -178,10 +181,8 @@ def _digest(source: Path) -> str:
 
 def _write(home: Home, document: Document) -> None:
     home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    new = home.images.with_name(home.images.name + ".new")
     text = _HEAD + yaml.safe_dump(msgspec.to_builtins(document), sort_keys=False, allow_unicode=True)
-    new.write_text(text)
-    os.replace(new, home.images)  # noqa: PTH105  whoever reads sees the old or the new
+    files.write(home.images, text.encode())
 
 
 def _environment(catalog: Known, entry: Entry) -> str:

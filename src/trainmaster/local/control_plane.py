@@ -5,7 +5,6 @@ this module with `python -m`; it ends in order on SIGTERM. Pods go on without it
 """
 
 import asyncio
-import os
 import signal
 import socket
 import sys
@@ -35,7 +34,7 @@ from trainmaster.frameworks.framework import Site
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
-from trainmaster.local import keys, memory, parts, reports
+from trainmaster.local import files, keys, memory, parts, reports
 from trainmaster.local.asked import GANG_SCHEDULERS, Asked
 from trainmaster.local.home import Home
 from trainmaster.local.nodes import LocalNode, nodes
@@ -200,14 +199,8 @@ async def install(client: Client) -> None:
 
 
 def write_kubeconfig(path: Path, server: str, authority: bytes, token: str) -> None:
-    """Whole or not at all: somebody may read it at any moment."""
     text = yaml.safe_dump(kubeconfig.document(server, authority, token), sort_keys=False)
-    beside = path.with_name(path.name + ".new")
-    beside.unlink(missing_ok=True)
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    beside.replace(path)
+    files.write(path, text.encode())
 
 
 def last_port(path: Path) -> int:

@@ -1,7 +1,6 @@
 """The cluster's own certificate authority, its server certificate and its tokens, made once per home, mode 0600."""
 
 import json
-import os
 import secrets
 import ssl
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from trainmaster.kube import certificates
 from trainmaster.kube.tls import ClientCertificate
+from trainmaster.local import files
 
 # Long enough that no cluster of a laptop meets it; browsers, which limit this, do not see these certificates.
 VALID = timedelta(days=3650)
@@ -60,9 +60,9 @@ def ensure(folder: Path, now: datetime, users: Sequence[str] = ("admin", "node")
         _make_certificates(folder, now)
     known = json.loads(complete.read_text()) if complete.exists() else {}
     if missing := [user for user in users if user not in known]:
-        _write(complete, json.dumps({**known, **{user: secrets.token_urlsafe(32) for user in missing}}).encode())
+        files.write(complete, json.dumps({**known, **{user: secrets.token_urlsafe(32) for user in missing}}).encode())
     if not (folder / "accounts.key").exists():      # a home of an earlier release has none
-        _write(folder / "accounts.key", certificates.new_key())
+        files.write(folder / "accounts.key", certificates.new_key())
     return Keys(folder, json.loads(complete.read_text()))
 
 
@@ -71,17 +71,5 @@ def _make_certificates(folder: Path, now: datetime) -> None:
     server = certificates.issued(authority, SERVER_NAMES, now, VALID, addresses=SERVER_ADDRESSES,
                                  common_name="kube-apiserver")
     for name, made in (("ca", authority), ("server", server)):
-        _write(folder / f"{name}.key", made.key)
-        _write(folder / f"{name}.crt", made.certificate)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, and never readable by others on the way."""
-    beside = path.with_name(path.name + ".new")
-    beside.unlink(missing_ok=True)
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+        files.write(folder / f"{name}.key", made.key)
+        files.write(folder / f"{name}.crt", made.certificate)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainmaster.local import files
 from trainmaster.local.home import Home
 
 RECORD = "nodes.json"
@@ -58,9 +59,7 @@ def nodes(home: Home) -> tuple[LocalNode, ...]:
 def settle(home: Home, count: int) -> tuple[LocalNode, ...]:
     """From now on there are so many."""
     chosen = names(socket.gethostname(), count)
-    beside = home.run / f"{RECORD}.new"
-    beside.write_text(json.dumps({"names": chosen}))
-    beside.replace(home.run / RECORD)
+    files.write(home.run / RECORD, json.dumps({"names": chosen}).encode())
     return named(chosen)
 
 

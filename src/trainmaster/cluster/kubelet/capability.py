@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.cluster.kubelet.holder import needs_user_namespace
+from trainmaster.cluster.kubelet.machinefiles import text_of
 from trainmaster.cluster.kubelet.records import Failed
 
 _PROGRAM = """
@@ -66,14 +67,6 @@ class Obstacle:
     def __str__(self) -> str:
         code = f" ({errno.errorcode[self.number]})" if self.number in errno.errorcode else ""
         return f"This machine cannot {self.step}: {self.text}{code}. {self.cause} {self.remedy}".strip()
-
-
-def text_of(path: str) -> str:
-    """What a file of the kernel says; nothing if it is not there."""
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""
 
 
 def probe(directory: Path | None = None, read: Callable[[str], str] = text_of) -> Obstacle | None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet import records
+from trainmaster.cluster.kubelet.machinefiles import text_of
 
 RECORD = "cgroups.json"
 CONTROLLERS = ("memory", "cpu", "pids")
@@ -97,7 +98,7 @@ class Cgroups:
 
 def begin(run: Path) -> Cgroups:
     """Have groups for the cluster of a runtime directory. The first that works is taken, per controller."""
-    found = hierarchies(_text("/proc/self/mountinfo"), _text("/proc/self/cgroup"))
+    found = hierarchies(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup"))
     name = name_for(run)
     earlier = recorded(run)
     for version in (2, 1):
@@ -263,7 +264,7 @@ def _try(folder: Path, version: int, controllers: list[str]) -> str:
 
 def _enabled(folder: Path) -> set[str]:
     """The controllers that children of a group of the second version can have."""
-    return set(_text(str(folder / "cgroup.subtree_control")).split())
+    return set(text_of(folder / "cgroup.subtree_control").split())
 
 
 def _enable(folder: Path, controllers: Iterable[str]) -> None:
@@ -302,10 +303,3 @@ def recorded(run: Path) -> list[Path]:
     """Where the groups of the cluster of a runtime directory are."""
     record = records.read(str(run), RECORD) or {}
     return [Path(folder) for folder in record.get("folders") or () if Path(folder).name.startswith("trainmaster-")]
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""

@@ -13,6 +13,7 @@ import trainmaster
 from trainmaster.api.core import LEASES, NODES
 from trainmaster.api.meta import Object, micro_timestamp, timestamp
 from trainmaster.cluster.kubelet.holder import GATEWAY
+from trainmaster.cluster.kubelet.machinefiles import text_of
 from trainmaster.cluster.kubelet.settings import NodeSettings
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -132,10 +133,10 @@ def conditions(machine: Machine, notes: Mapping[str, tuple[str, str, str]]) -> d
 
 def measured(folder: Path) -> Machine:
     """Look at the machine."""
-    memory = next((int(line.split()[1]) * 1024 for line in _text("/proc/meminfo").splitlines()
+    memory = next((int(line.split()[1]) * 1024 for line in text_of("/proc/meminfo").splitlines()
                    if line.startswith("MemAvailable:")), None)
     space = os.statvfs(folder)
-    load, most = _text("/proc/loadavg").split(), _text("/proc/sys/kernel/pid_max")
+    load, most = text_of("/proc/loadavg").split(), text_of("/proc/sys/kernel/pid_max").strip()
     running = load[3].partition("/")[2] if len(load) > 3 else ""
     return Machine(
         memory, (space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize),
@@ -191,15 +192,15 @@ async def _renew(name: str, client: Client, clock: Clock) -> None:
 def _node_info() -> Object:
     return {
         "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
-        "bootID": _text("/proc/sys/kernel/random/boot_id"),
+        "bootID": text_of("/proc/sys/kernel/random/boot_id").strip(),
         "containerRuntimeVersion": f"trainmaster://{trainmaster.__version__}",
         "kernelVersion": platform.release(),
         "kubeProxyVersion": KUBELET_VERSION,
         "kubeletVersion": KUBELET_VERSION,
-        "machineID": _text("/etc/machine-id"),
+        "machineID": text_of("/etc/machine-id").strip(),
         "operatingSystem": "linux",
-        "osImage": _os_name(_text("/etc/os-release")),
-        "systemUUID": _text("/etc/machine-id"),
+        "osImage": _os_name(text_of("/etc/os-release")),
+        "systemUUID": text_of("/etc/machine-id").strip(),
     }
 
 
@@ -208,13 +209,6 @@ def _os_name(release: str) -> str:
         if line.startswith("PRETTY_NAME="):
             return line.partition("=")[2].strip('"')
     return "Linux"
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return ""
 
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

@@ -9,7 +9,6 @@ import signal
 from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
@@ -23,6 +22,7 @@ from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.images import Image, ImageError, Images
 from trainmaster.cluster.kubelet.launcher import Answer, Launcher, Process, adopt
 from trainmaster.cluster.kubelet.life import Life
+from trainmaster.cluster.kubelet.machinefiles import text_of
 from trainmaster.cluster.kubelet.observed import Waiting
 from trainmaster.cluster.kubelet.privacy import Privacy
 from trainmaster.cluster.kubelet.records import Failed
@@ -212,7 +212,7 @@ class Starter:
             rootless=self._rootless, argv=environment.command(container, image, values), environment=values,
             binds=volumes.binds(container, life.volumes, values), hidden=self._settings.hidden,
             limits=self._limits(life, container, attempt),
-            resolver=_text("/etc/resolv.conf"), hosts=_text("/etc/hosts"),
+            resolver=text_of("/etc/resolv.conf"), hosts=text_of("/etc/hosts"),
             private=await self._privacy.paths(), devices=sorted({path for gpu in own for path in gpu.devices}),
             facts={"gpus": [gpu.name for gpu in own]} if own else {},
             log_limits=(self._settings.log_bytes, self._settings.log_files),
@@ -261,14 +261,6 @@ def _target(life: Life, container: Object) -> int | None:
     if process is None or process.ended:
         raise ConfigError(f'container "{name}", whose processes "{container["name"]}" is to see, does not run')
     return process.pidfd
-
-
-def _text(path: str) -> str:
-    """A file of the machine, which it may not have."""
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def _check_command(container: Object, image: Image) -> None:

@@ -18,6 +18,7 @@ from trainmaster.cluster.kubelet import records
 from trainmaster.cluster.kubelet.cgroups import Cgroups
 from trainmaster.cluster.kubelet.finding import Refused, attempt_of
 from trainmaster.cluster.kubelet.life import Life
+from trainmaster.cluster.kubelet.machinefiles import text_of
 from trainmaster.runtime.clock import Clock
 
 MACHINE = ("", "")
@@ -132,7 +133,7 @@ async def looked(places: Iterable[Place]) -> Mapping[tuple[Key, int], Look]:
 
 def look_at(places: Iterable[Place]) -> dict[tuple[Key, int], Look]:
     """The counters of all of these and of the machine, as far as they can be read."""
-    found = {(MACHINE, 0): _machine(_text(Path("/proc/stat")), _text(Path("/proc/meminfo")))}
+    found = {(MACHINE, 0): _machine(text_of(Path("/proc/stat")), text_of(Path("/proc/meminfo")))}
     left = []
     for place in places:
         look = _of_groups(place.groups)
@@ -156,13 +157,13 @@ def _of_groups(groups: Iterable[Path]) -> Look | None:
     """From control groups of either version; None if they do not tell both."""
     cpu = memory = None
     for group in groups:
-        if (text := _text(group / "cpuacct.usage")):
+        if (text := text_of(group / "cpuacct.usage")):
             cpu = int(text)
-        elif (text := _text(group / "cpu.stat")) and "usage_usec" in text:
+        elif (text := text_of(group / "cpu.stat")) and "usage_usec" in text:
             cpu = _counted(text, "usage_usec") * 1000
-        stat = _text(group / "memory.stat")
+        stat = text_of(group / "memory.stat")
         for usage, inactive in (("memory.usage_in_bytes", "total_inactive_file"), ("memory.current", "inactive_file")):
-            if (text := _text(group / usage)):
+            if (text := text_of(group / usage)):
                 memory = max(0, int(text) - _counted(stat, inactive))
     return Look(cpu, memory) if cpu is not None and memory is not None else None
 
@@ -176,7 +177,7 @@ def _of_processes(places: Iterable[Place]) -> dict[tuple[Key, int], Look]:
         place = spaces.get(_space(int(entry))) if entry.isdecimal() else None
         if place is None:
             continue
-        fields = _text(Path("/proc", entry, "stat")).rpartition(")")[2].split()
+        fields = text_of(Path("/proc", entry, "stat")).rpartition(")")[2].split()
         if len(fields) > 21:
             total = totals[place.key, place.attempt]
             total[0] += sum(int(field) for field in fields[11:15]) * _TICK
@@ -193,10 +194,3 @@ def _space(pid: int) -> str:
 
 def _counted(text: str, name: str) -> int:
     return next((int(line.split()[1]) for line in text.splitlines() if line.startswith(f"{name} ")), 0)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

@@ -6,10 +6,10 @@ run, and what the watches tell meanwhile is taken in later.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Coroutine, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from trainmaster.api.groups import VOLCANO_COMMANDS
 from trainmaster.api.meta import Resource, moment
@@ -23,6 +23,7 @@ from trainmaster.cluster.scheduler.settings import DEFAULTS, Settings
 from trainmaster.cluster.scheduler.tenure import next_end
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
+from trainmaster.runtime.first import first
 
 T = TypeVar("T")
 SLICE = 0.005         # seconds of deciding after which others get their turn
@@ -45,16 +46,6 @@ async def in_turns(work: Generator[None, None, T]) -> T:
             began = time.perf_counter()
 
 
-async def either(*waits: Coroutine[Any, Any, object]) -> None:
-    """Until the first of these is done; the others are dropped."""
-    tasks = [asyncio.ensure_future(each) for each in waits]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
 async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, served: Iterable[Dialect] = DIALECTS,
               ready: Callable[[], None] = lambda: None, *, singles: bool = True,
               lacks: Collection[Resource] = (), stop: asyncio.Event | None = None, lull: float = 0.0) -> None:
@@ -73,7 +64,7 @@ async def run(client: Client, clock: Clock, settings: Settings = DEFAULTS, serve
         await (stop or asyncio.Event()).wait()
         working.cancel()
         scheduler.hands.leave_volumes()
-        await either(scheduler.hands.empty(), clock.sleep(GRACE))
+        await first(scheduler.hands.empty(), clock.sleep(GRACE))
         for task in helping:
             task.cancel()
 
@@ -94,7 +85,7 @@ class Scheduler:
         await self.hands.first_queues()
         for informer in self.mirror.informers:
             await informer.synced()
-        await either(self.mirror.learned(), self._clock.sleep(STORAGE))
+        await first(self.mirror.learned(), self._clock.sleep(STORAGE))
         ready()
         while True:
             await self._woken()
@@ -104,7 +95,7 @@ class Scheduler:
             await in_turns(self.hands.begin(decision, group))
             # What is being done counts as done already. Waiting for it makes one decision of many changes; waiting
             # long would keep those waiting who came meanwhile.
-            await either(self.hands.idle(), self._clock.sleep(LATEST))
+            await first(self.hands.idle(), self._clock.sleep(LATEST))
 
     async def _woken(self) -> None:
         """Until something changes, or a moment comes at which the same state means something else."""
@@ -112,7 +103,7 @@ class Scheduler:
         if next_moment is None:
             await self._changed.wait()
             return
-        await either(self._changed.wait(), self._clock.sleep_until(next_moment))
+        await first(self._changed.wait(), self._clock.sleep_until(next_moment))
 
     def _next_moment(self) -> datetime | None:
         """When a claim ends, when a group has waited long enough to be let in or to have room kept for it, when it is

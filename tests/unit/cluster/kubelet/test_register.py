@@ -48,3 +48,13 @@ def test_a_condition_keeps_the_time_at_which_it_became_true(tmp_path: Path) -> N
     times = {one["type"]: one["lastTransitionTime"] for one in second["conditions"]}
     assert ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z") == (
         times["MemoryPressure"], times["Ready"], times["OutsideReachable"])
+
+
+def test_what_the_node_is_has_no_line_ends(tmp_path: Path) -> None:
+    """They are read from files, each of which ends with one."""
+    settings = NodeSettings("here", tmp_path, tmp_path, tmp_path, "8", "16Gi")
+
+    info = status(settings, {}, datetime(2026, 1, 1, tzinfo=UTC), conditions(WELL, {}))["nodeInfo"]
+
+    assert info == {name: value.strip() for name, value in info.items()}
+    assert info["bootID"]
