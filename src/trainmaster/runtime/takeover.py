@@ -48,6 +48,20 @@ def taken(request: web.BaseRequest) -> tuple[asyncio.StreamReader, asyncio.Strea
     return reader, writer
 
 
+async def joined(
+    theirs: asyncio.StreamReader, ours: asyncio.StreamWriter, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Pass on what a client says and what is said to it, until there is no more for it: the far side has the last word,
+    and a client that is gone ends it, too. The client's side is closed then, the far side is its owner's to close."""
+    inward = asyncio.create_task(pump(theirs, writer))
+    try:
+        await pump(reader, ours)
+    finally:
+        inward.cancel()
+        await asyncio.wait([inward])
+        ours.close()
+
+
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Pass everything on, no faster than it is taken; then say that there is no more."""
     with suppress(ConnectionError):

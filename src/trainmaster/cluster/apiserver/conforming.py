@@ -4,7 +4,7 @@ An ordinary write drops what its type does not have; apply refuses it, because w
 words are those of Kubernetes, down to the Go in them: clients show them as they come.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import builtin, fieldsets, go_values
@@ -58,14 +58,7 @@ def _field(value: Json, field: Field, shape: Shape, path: str) -> Iterator[Unmer
     if value is None:
         return
     if field.many is Many.LIST:
-        if not isinstance(value, list):
-            yield Unmergeable(f"expected list, got {_pointed(value)}", path)
-            return
-        for step, item in _items(value, shape):
-            if isinstance(step, Unmergeable):
-                yield step.below(path)
-            else:
-                yield from _one(item, field, shape.item if isinstance(shape, Items) else shape, path + step)
+        yield from _list(value, shape, path, lambda item, inner, at: _one(item, field, inner, at))
     elif field.many is Many.MAP:
         if not isinstance(value, dict):
             yield Unmergeable(f"expected map, got {_pointed(value)}", path)
@@ -95,6 +88,20 @@ def _scalar(value: Json, wanted: str, path: str) -> Iterator[Unmergeable]:
         yield Unmergeable(f"expected numeric (int or float), got {go_values.type_name(value)}", path)
 
 
+def _list(
+    value: Json, shape: Shape, path: str, each: Callable[[Json, Shape, str], Iterator[Unmergeable]]
+) -> Iterator[Unmergeable]:
+    if not isinstance(value, list):
+        yield Unmergeable(f"expected list, got {_pointed(value)}", path)
+        return
+    inner = shape.item if isinstance(shape, Items) else shape
+    for step, item in _items(value, shape):
+        if isinstance(step, Unmergeable):
+            yield step.below(path)
+        else:
+            yield from each(item, inner, path + step)
+
+
 def _items(values: list[Json], shape: Shape) -> Iterator[tuple[str | Unmergeable, Json]]:
     """The items of a list with their steps as they are printed; one without a step ends it."""
     seen: set[str] = set()
@@ -120,15 +127,8 @@ def _by_schema(value: Json, document: Json, shape: Shape, path: str, *, free: bo
     free = free or bool(document.get(PRESERVE))
     match document.get("type"):
         case "array":
-            if not isinstance(value, list):
-                yield Unmergeable(f"expected list, got {_pointed(value)}", path)
-                return
-            for step, item in _items(value, shape):
-                if isinstance(step, Unmergeable):
-                    yield step.below(path)
-                else:
-                    inner = shape.item if isinstance(shape, Items) else shape
-                    yield from _by_schema(item, document.get("items"), inner, path + step, free=free)
+            yield from _list(value, shape, path, lambda item, inner, at: _by_schema(
+                item, document.get("items"), inner, at, free=free))
         case "object":
             yield from _object_by_schema(value, document, shape, path, free=free)
         case "string":

@@ -17,7 +17,7 @@ from trainmaster.api.meta import Object, Resource
 from trainmaster.cluster.apiserver import failures
 from trainmaster.cluster.apiserver.logs import container_of
 from trainmaster.cluster.apiserver.routing import Query
-from trainmaster.runtime.takeover import PIECE, pump, upgraded
+from trainmaster.runtime.takeover import PIECE, joined, upgraded
 
 Reach: TypeAlias = Callable[[str], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
@@ -90,25 +90,12 @@ async def passed_on(incoming: web.BaseRequest, way: Tunnel) -> web.StreamRespons
                     raise await complaint(status, headers, reader)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, ValueError) as error:
             raise failures.unavailable(f"node {way.node} gave no answer: {str(error)[:200]}") from error
-        await _joined(incoming, headers, reader, writer)
+        await joined(*upgraded(incoming, headers), reader, writer)
     except ConnectionResetError:
         return web.Response()
     finally:
         writer.close()
     return web.Response()
-
-
-async def _joined(
-    incoming: web.BaseRequest, headers: CIMultiDict[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    theirs, ours = upgraded(incoming, headers)
-    inward = asyncio.create_task(pump(theirs, writer))
-    try:
-        await pump(reader, ours)              # the node has the last word; a client that is gone ends it, too
-    finally:
-        inward.cancel()
-        await asyncio.wait([inward])
-        ours.close()
 
 
 def _head(incoming: web.BaseRequest, target: str) -> bytes:

@@ -22,7 +22,7 @@ from trainmaster.cluster.apiserver.connecting import Reach
 from trainmaster.cluster.apiserver.dialling import dialled
 from trainmaster.cluster.apiserver.routing import Place
 from trainmaster.kube.transport import Request
-from trainmaster.runtime.takeover import PIECE, pump, taken
+from trainmaster.runtime.takeover import PIECE, joined, pump, taken
 
 _PATIENCE = 30.0
 _LARGEST_PAGE = 4 << 20      # bytes; the links of a larger one stay as they are
@@ -160,14 +160,11 @@ async def relayed(incoming: web.BaseRequest, found: Proxied) -> web.StreamRespon
             ours.write(_answer(head, found, closes=True) + page)
         else:
             ours.write(_answer(head, found, closes=not upgraded))
-        inward = asyncio.create_task(pump(theirs, writer)) if upgraded else None
-        try:
-            await pump(reader, ours)
-        finally:
-            if inward is not None:
-                inward.cancel()
-                await asyncio.wait([inward])
-            ours.close()
+        if upgraded:
+            await joined(theirs, ours, reader, writer)
+        else:
+            with contextlib.closing(ours):
+                await pump(reader, ours)
     except ConnectionResetError:
         return web.Response()
     finally:

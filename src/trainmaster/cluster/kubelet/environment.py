@@ -161,19 +161,10 @@ def resource_value(pod: Object, container: Object, reference: Object, sources: S
 
 def _from_whole(source: Object, sources: Sources) -> dict[str, str]:
     prefix = source.get("prefix") or ""
-    for key, kind, objects, values in (
-        ("configMapRef", "configmap", sources.config_maps, config_map_values),
-        ("secretRef", "secret", sources.secrets, secret_values),
-    ):
-        reference = source.get(key)
-        if not reference:
-            continue
-        found = objects.get(reference["name"])
-        if found is None:
-            if reference.get("optional"):
-                continue
-            raise ConfigError(f'{kind} "{reference["name"]}" not found')
-        return {prefix + name: raw.decode(errors="replace") for name, raw in values(found).items()}
+    for kind, reference in (("configmap", source.get("configMapRef")), ("secret", source.get("secretRef"))):
+        if reference:
+            return {prefix + name: raw.decode(errors="replace")
+                    for name, raw in (_values(kind, reference, sources) or {}).items()}
     return {}
 
 
@@ -183,23 +174,25 @@ def _from_source(pod: Object, container: Object, variable: Object, sources: Sour
         return field_value(pod, str(source["fieldRef"].get("fieldPath", "")), sources)
     if source.get("resourceFieldRef"):
         return resource_value(pod, container, source["resourceFieldRef"], sources)
-    for key, kind, objects, values in (
-        ("configMapKeyRef", "configmap", sources.config_maps, config_map_values),
-        ("secretKeyRef", "secret", sources.secrets, secret_values),
-    ):
-        reference = source.get(key)
+    for kind, reference in (("configmap", source.get("configMapKeyRef")), ("secret", source.get("secretKeyRef"))):
         if not reference:
             continue
-        found = objects.get(reference["name"])
-        if found is None:
-            if reference.get("optional"):
-                return None
-            raise ConfigError(f'{kind} "{reference["name"]}" not found')
-        raw = values(found).get(reference["key"])
+        values = _values(kind, reference, sources)
+        raw = (values or {}).get(reference["key"])
         if raw is None and not reference.get("optional"):
             raise ConfigError(f"couldn't find key {reference['key']} in {kind} {reference['name']}")
         return raw.decode(errors="replace") if raw is not None else None
     raise ConfigError(f"variable {variable.get('name')} has a valueFrom that says nothing we know")
+
+
+def _values(kind: str, reference: Object, sources: Sources) -> dict[str, bytes] | None:
+    """What is in the object that is meant; None for one that need not be there and is not. Raises ConfigError."""
+    objects, values = {"configmap": (sources.config_maps, config_map_values),
+                       "secret": (sources.secrets, secret_values)}[kind]
+    found = objects.get(reference["name"])
+    if found is None and not reference.get("optional"):
+        raise ConfigError(f'{kind} "{reference["name"]}" not found')
+    return values(found) if found is not None else None
 
 
 def config_map_values(thing: Object) -> dict[str, bytes]:

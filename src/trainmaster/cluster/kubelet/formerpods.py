@@ -11,6 +11,7 @@ from trainmaster.cluster.kubelet.finding import Refused
 from trainmaster.cluster.kubelet.former import Former
 from trainmaster.cluster.kubelet.keeping import Keeping
 from trainmaster.cluster.kubelet.server import wanted_of
+from trainmaster.cluster.kubelet.streaming import streamed
 from trainmaster.runtime.clock import Clock
 
 
@@ -38,14 +39,7 @@ class FormerPods:
             wanted = wanted_of({**request.query, "follow": ""}, self._clock.now())
         except Refused as refused:
             return web.Response(status=refused.code, text=str(refused))
-        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-        await response.prepare(request)
-        async with contextlib.aclosing(_content(place, wanted)) as content:
-            with contextlib.suppress(ConnectionResetError):
-                async for chunk in content:
-                    await response.write(chunk)
-                await response.write_eof()
-        return response
+        return await streamed(request, _content(place, wanted), "text/plain")
 
     def _place(self, namespace: str, uid: str, container: str) -> Path:
         """Made of names that a record has, never of names that a request has. Raises Refused."""

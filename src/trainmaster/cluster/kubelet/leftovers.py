@@ -19,6 +19,7 @@ from trainmaster.cluster.kubelet import descriptors
 from trainmaster.cluster.kubelet.finding import Refused, attempt_of, container_of, pod_of
 from trainmaster.cluster.kubelet.keeping import Keeping, lookup, seen_by, start_of
 from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.cluster.kubelet.streaming import streamed
 
 
 class Leftovers:
@@ -39,14 +40,8 @@ class Leftovers:
             found = lookup(asked, start, places)
         except Refused as refused:
             return web.Response(status=refused.code, text=str(refused))
-        response = web.StreamResponse(headers={"Content-Type": "application/x-tar"})
-        await response.prepare(request)
-        async with contextlib.aclosing(packed(found, PurePosixPath(os.path.normpath(asked)).name or ".")) as pieces:
-            with contextlib.suppress(ConnectionResetError):
-                async for piece in pieces:
-                    await response.write(piece)
-                await response.write_eof()
-        return response
+        content = packed(found, PurePosixPath(os.path.normpath(asked)).name or ".")
+        return await streamed(request, content, "application/x-tar")
 
     def _seen(self, namespace: str, pod: str, container: str) -> tuple[str, list[tuple[PurePosixPath, Path]]]:
         """Of the pod of that name, or of the last one that had it. Raises Refused."""

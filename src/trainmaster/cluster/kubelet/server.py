@@ -5,7 +5,6 @@ reach it. The API server speaks to it for `pods/log` and its like; `trainmaster 
 """
 
 import asyncio
-import contextlib
 import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -21,6 +20,7 @@ from trainmaster.cluster.kubelet.filewatch import FileWatch
 from trainmaster.cluster.kubelet.finding import Refused, attempt_of, container_of, pod_of
 from trainmaster.cluster.kubelet.life import Life
 from trainmaster.cluster.kubelet.pods import Pods
+from trainmaster.cluster.kubelet.streaming import streamed
 from trainmaster.cluster.kubelet.usage import Usage
 from trainmaster.cluster.kubelet.visits import Visits
 from trainmaster.runtime.clock import Clock
@@ -97,14 +97,7 @@ class Server:
             number = attempt_of(life, container, previous=query.get("previous") in ("true", "1"))
         except Refused as refused:
             return web.Response(status=refused.code, text=str(refused))
-        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-        await response.prepare(request)
-        async with contextlib.aclosing(self._content(life, container, number, wanted)) as content:
-            with contextlib.suppress(ConnectionResetError):
-                async for chunk in content:
-                    await response.write(chunk)
-                await response.write_eof()
-        return response
+        return await streamed(request, self._content(life, container, number, wanted), "text/plain")
 
     async def _content(
         self, life: Life, container: str, number: int, wanted: logs.Wanted

@@ -3,7 +3,6 @@
 Who may do so was decided by the API server; here is only the node's socket, which nobody else can open.
 """
 
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
@@ -22,7 +21,7 @@ from trainmaster.cluster.kubelet.records import Failed
 from trainmaster.cluster.kubelet.spdy_session import MessageWire, PlainWire, Session
 from trainmaster.cluster.kubelet.spdy_talk import SpdyTalk
 from trainmaster.cluster.kubelet.talk import Asked, Gone, Talk, failed
-from trainmaster.runtime.takeover import pump, upgraded
+from trainmaster.runtime.takeover import joined, upgraded
 
 SPDY = "SPDY/3.1"
 VERSION_HEADER = "X-Stream-Protocol-Version"
@@ -117,13 +116,7 @@ class Visits:
             return web.Response(status=503, text=f"dial tcp {address}:{port}: {_short(problem)}")
         try:
             theirs, ours = upgraded(request, {"Connection": "Upgrade", "Upgrade": "tcp"})
-            inward = asyncio.create_task(pump(theirs, writer))
-            try:
-                await pump(reader, ours)
-            finally:
-                inward.cancel()
-                await asyncio.wait([inward])
-                ours.close()
+            await joined(theirs, ours, reader, writer)
         except ConnectionError:
             return web.Response()
         finally:

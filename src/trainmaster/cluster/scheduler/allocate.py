@@ -16,9 +16,8 @@ from trainmaster.cluster.scheduler.floor import FOREVER, Floor
 from trainmaster.cluster.scheduler.gangs import Gang
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
-from trainmaster.cluster.scheduler.shortages import explain, holders, queue_full
+from trainmaster.cluster.scheduler.shortages import alone, explain, holders, queue_full
 from trainmaster.cluster.scheduler.snapshot import Claim, Pod
-from trainmaster.cluster.scheduler.trial import Trial
 from trainmaster.cluster.scheduler.victims import push_out
 
 
@@ -198,11 +197,7 @@ def _keep_room(floor: Floor, gang: Gang) -> None:
     if floor.waited(gang) < patience or gang not in floor.why or not floor.why[gang].ever \
             or floor.why[gang].code is not Code.NO_NODE_FITS:
         return
-    trial = Trial(floor.trial.snapshot)
-    for other in floor.gangs:
-        for pod in other.pods:
-            if other is not gang and pod.placed:
-                trial.evict(pod)
+    trial = alone(floor, gang)
     for pod in gang.waiting[:gang.least]:
         if (there := choose(trial, pod)) is not None:
             trial.place(pod, there.name)

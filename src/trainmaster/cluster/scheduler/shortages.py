@@ -87,13 +87,19 @@ def holders(floor: Floor, gang: Gang, lacked: Iterable[str],
     return tuple((name, there) for _, name, there in sorted(found, key=lambda each: each[:2])[:MOST_NAMED])
 
 
-def fits_empty(floor: Floor, gang: Gang) -> bool:
-    """Whether the gang would fit if no other gang's pods were there."""
+def alone(floor: Floor, gang: Gang) -> Trial:
+    """The nodes as they would be if no other gang's pods were there."""
     trial = Trial(floor.trial.snapshot)
     for other in floor.gangs:
         for pod in other.pods:
             if other is not gang and pod.placed:
                 trial.evict(pod)
+    return trial
+
+
+def fits_empty(floor: Floor, gang: Gang) -> bool:
+    """Whether the gang would fit if no other gang's pods were there."""
+    trial = alone(floor, gang)
     placed = []
     for pod in gang.waiting:
         if (there := choose(trial, pod)) is not None:

@@ -59,7 +59,7 @@ async def test_the_node_keeps_a_lease(node: Node) -> None:
             with suppress(NotFound):
                 lease = await node.client.get(LEASES, "here", "kube-node-lease")
                 break
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)      # the agent writes it when it comes to it, and tells nobody
 
     assert "here" == lease["spec"]["holderIdentity"]
 

@@ -159,8 +159,8 @@ def test_two_pods_talk_by_name(run: Run) -> None:
         "print(time.monotonic() - t)"
     )
     found = run(
-        {"pod": "one", "argv": [SYSTEM_PYTHON, "-c", serve], "wait": False},
-        {"pod": "two", "argv": [SYSTEM_PYTHON, "-c", "import time; time.sleep(0.3)\n" + ask]},
+        {"pod": "one", "argv": [SYSTEM_PYTHON, "-c", serve], "wait": False, "execs": []},      # until it is ready
+        {"pod": "two", "argv": [SYSTEM_PYTHON, "-c", ask]},
     )["steps"]
 
     assert "cba" == found[1]["out"][0]
