@@ -8,11 +8,11 @@ from pathlib import Path
 
 from trainmaster.api.meta import Object, namespace_of
 from trainmaster.cluster.kubelet import linux, sysctls
+from trainmaster.cluster.kubelet.binds import Bind
 from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError, hostname, security_of, shares_network, user_of
 from trainmaster.cluster.kubelet.holder import BRIDGE, GATEWAY, PREFIX
 from trainmaster.cluster.kubelet.images import Image
-from trainmaster.cluster.kubelet.rootfs import Bind
 from trainmaster.cluster.kubelet.sandbox import SandboxPlan
 from trainmaster.cluster.kubelet.settings import PodPlaces
 from trainmaster.cluster.kubelet.shim import ContainerPlan

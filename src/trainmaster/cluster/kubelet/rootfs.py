@@ -12,13 +12,11 @@ follow the container's symbolic link `/var/run -> /run` into the host's /run.
 # pathlib is too large to carry
 # ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH114, PTH115, PTH120, PTH123, PTH208, PTH211
 
-import contextlib
-import errno
 import os
-import stat
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 from trainmaster.cluster.kubelet import linux
+from trainmaster.cluster.kubelet.binds import Bind, Opened
 from trainmaster.cluster.kubelet.records import Step
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -50,15 +48,6 @@ _PLAIN = linux.MS_NOSUID | linux.MS_NODEV
 _SYSTEM_ATTRIBUTES = linux.ATTR_RDONLY | linux.ATTR_NOSUID | linux.ATTR_NODEV | linux.ATTR_NOEXEC
 
 
-class Bind(TypedDict):
-    """Something of the host shown in the container."""
-
-    source: str
-    target: str
-    readonly: bool
-    within: NotRequired[str]      # the source is a place in this volume, made if it is missing
-
-
 class RootPlan(TypedDict):
     """What the agent asks for."""
 
@@ -77,7 +66,7 @@ class RootPlan(TypedDict):
     readonly: bool            # readOnlyRootFilesystem
 
 
-def build(plan: RootPlan) -> None:
+def build(plan: RootPlan, volumes: list[Opened]) -> None:
     """Make the calling process's mount namespace the container's: afterwards `/` is the new root, the host is gone."""
     scratch = plan["scratch"]
     merged = f"{scratch}/merged"
@@ -96,7 +85,6 @@ def build(plan: RootPlan) -> None:
         temporary = {} if plan["image"] else {
             path: linux.clone_tree(_own_folder(f"{scratch}{path}", mode), plain) for path, mode in _TEMPORARY}
         shared = linux.clone_tree(plan["shm"], plain)
-        binds = [_cloned(bind) for bind in plan["binds"]]
     if plan["image"]:
         _image(scratch, merged, plan)
     elif plan["rootless"]:
@@ -120,59 +108,10 @@ def build(plan: RootPlan) -> None:
     _furnish(devices, shared, temporary)
     _hide(plan, homes)
     with Step("mount the container's volumes"):
-        for bind, tree, is_directory in binds:
-            linux.attach(tree, _directory(bind["target"]) if is_directory else _file(bind["target"]))
+        for target, tree, is_directory in volumes:
+            linux.attach(tree, _directory(target) if is_directory else _file(target))
             os.close(tree)
     _close(plan)
-
-
-def _cloned(bind: Bind) -> tuple[Bind, int, bool]:
-    """What is to be bound, and whether it is a directory."""
-    handle = open_source(bind)
-    try:
-        tree = linux.clone_tree(handle, _attributes(bind))
-        return bind, tree, stat.S_ISDIR(os.fstat(handle).st_mode)
-    finally:
-        os.close(handle)
-
-
-def open_source(bind: Bind) -> int:
-    """The source of a bind. A subPath is looked up here and never before: what is in a volume belongs to its pods, who
-    could put a link to somewhere else in its place as soon as it was found to be none."""
-    volume = bind.get("within")
-    if not volume:
-        return os.open(bind["source"], os.O_PATH | os.O_CLOEXEC)
-    root = os.open(volume, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        return _beneath(root, os.path.relpath(bind["source"], volume).split("/"))
-    except OSError as error:
-        if error.errno == errno.EXDEV:
-            raise OSError(errno.EXDEV, "it leads out of its volume", bind["source"]) from error
-        raise
-    finally:
-        os.close(root)
-
-
-def _beneath(root: int, parts: list[str]) -> int:
-    """A place in a volume; missing folders are made, for whoever may write the volume."""
-    facts = os.fstat(root)
-    above = os.dup(root)
-    for number, name in enumerate(parts):
-        try:
-            found = linux.open_beneath(root, "/".join(parts[:number + 1]))
-        except FileNotFoundError:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, 0o700, dir_fd=above)
-            made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
-            with contextlib.suppress(OSError):      # an owner who has no number in our user namespace
-                os.fchown(made, facts.st_uid, facts.st_gid)
-            os.fchmod(made, stat.S_IMODE(facts.st_mode))
-            os.close(made)
-            found = linux.open_beneath(above, name)
-        finally:
-            os.close(above)
-        above = found
-    return above
 
 
 def mount_points(path: str) -> list[str]:
@@ -186,10 +125,6 @@ def below(points: list[str], directory: str) -> list[str]:
     """The mount points strictly below a directory."""
     prefix = directory.rstrip("/") + "/"
     return [point for point in points if point.startswith(prefix) and point != prefix]
-
-
-def _attributes(bind: Bind) -> int:
-    return linux.ATTR_NODEV | linux.ATTR_NOSUID | (linux.ATTR_RDONLY if bind["readonly"] else 0)
 
 
 def _own_folder(path: str, mode: int) -> str:

@@ -21,7 +21,7 @@ import socket
 import time
 from typing import Any, NamedTuple, TypedDict
 
-from trainmaster.cluster.kubelet import linux, records, rootfs
+from trainmaster.cluster.kubelet import binds, linux, records, rootfs
 from trainmaster.cluster.kubelet.command import Footing, launch
 from trainmaster.cluster.kubelet.confinement import Confinement, LimitPlan
 from trainmaster.cluster.kubelet.doorway import Doorway
@@ -107,6 +107,7 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
             directory = os.open(plan["attempt_directory"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             os.makedirs(plan["log"], mode=0o700, exist_ok=True)
             log = os.open(plan["log"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        volumes = binds.opened(plan["root"]["binds"])
         with Step("write the shim's record"):
             record = {**records.identity_of_caller(proc), "created": time.time_ns(), **plan["facts"]}
             first = records.claim(directory, records.SHIM, record)
@@ -126,7 +127,7 @@ def _shim(plan: ContainerPlan, proc: int, report: socket.socket) -> None:
             door = Doorway(directory, footing)
         with Step("open the container's control groups"):
             confinement = Confinement(plan["limits"])
-        rootfs.build(plan["root"])
+        rootfs.build(plan["root"], volumes)
         started = _launched(plan, footing, confinement)
     except Failed as failed:
         run.record_start_error(str(failed))

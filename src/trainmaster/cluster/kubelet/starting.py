@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet import cgroups, environment, gpus, plans, reap, records, volumes
+from trainmaster.cluster.kubelet import binds, cgroups, environment, gpus, plans, reap, records, volumes
 from trainmaster.cluster.kubelet.cgroups import Cgroups
 from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError
@@ -183,7 +183,9 @@ class Starter:
             self._hold_back(life, name, "CreateContainerConfigError", str(error))
             return False
         except (Failed, OSError) as error:
-            self._hold_back(life, name, "CreateContainerError", str(error))
+            # A place in a volume that is not what it was a moment ago is to a kubelet a question of the configuration.
+            moved = isinstance(error, Failed) and error.step.startswith(binds.SUB_PATH)
+            self._hold_back(life, name, "CreateContainerConfigError" if moved else "CreateContainerError", str(error))
             return False
         life.anew(name)
         self._events.normal(life.pod, "Created", f"Created container: {name}")

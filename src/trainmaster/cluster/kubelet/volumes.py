@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath
 from trainmaster.api import quantity
 from trainmaster.api.claims import claim_of
 from trainmaster.api.meta import Object
+from trainmaster.cluster.kubelet.binds import Bind
 from trainmaster.cluster.kubelet.environment import ConfigError, Sources, expand
 from trainmaster.cluster.kubelet.ownership import WRITE, Owner, give, owner_of
-from trainmaster.cluster.kubelet.rootfs import Bind
 from trainmaster.cluster.kubelet.sandbox import MemoryVolume
 from trainmaster.cluster.kubelet.volumefiles import VolumeError, files_of, is_filled, volumes_of, write
 
@@ -153,7 +153,7 @@ def _host_path(name: str, spec: Object) -> Path:
 
 def _inside(place: Path, inner: str, *, in_memory: bool) -> Path:
     """A subPath. A symbolic link that leads out of the volume is told of here, and refused where the container is made
-    (`rootfs.open_source`), which makes what is missing, too. What is in memory is seen only there."""
+    (`binds.open_source`), which makes what is missing, too. What is in memory is seen only there."""
     relative = PurePosixPath(inner)
     if relative.is_absolute() or ".." in relative.parts:
         raise ConfigError(f"subPath {inner!r} must be relative and without '..'")

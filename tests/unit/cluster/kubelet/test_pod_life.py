@@ -6,6 +6,7 @@ import os
 import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext, suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.unit.cluster.kubelet.node import SYSTEM_PYTHON, Node, as_an_ordinary_
 from trainmaster.api.core import CLAIMS, CONFIG_MAPS, PODS, SECRETS, STORAGE_CLASSES
 from trainmaster.api.meta import Object
 from trainmaster.cluster.controllers.storage.main import Directories, Storage, local_path
-from trainmaster.cluster.kubelet import pods
+from trainmaster.cluster.kubelet import pods, starting
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.kube.errors import Conflict
 from trainmaster.kube.http import HttpTransport
@@ -301,17 +302,39 @@ async def test_a_part_of_a_volume_in_memory(node: Node) -> None:
     assert (200, f"{group}\n{group}\n") == await node.log("a", "other")
 
 
-async def test_a_part_of_a_volume_in_memory_does_not_lead_out_of_it(node: Node) -> None:
-    made = built("a", node="here", command=("/bin/sh", "-c", "ln -s /etc /all/out"),
-                 volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}], restartPolicy="Never")
-    made["spec"]["initContainers"] = [{**made["spec"]["containers"][0], "name": "first",
-                                       "volumeMounts": [{"name": "m", "mountPath": "/all"}]}]
-    made["spec"]["containers"][0]["volumeMounts"] = [{"name": "m", "mountPath": "/part", "subPath": "out/x"}]
+@pytest.mark.parametrize("volume", [
+    pytest.param({"emptyDir": {}}, id="which is seen beforehand"),
+    pytest.param({"emptyDir": {"medium": "Memory"}}, id="or only when the container is made, as when it has changed"),
+])
+async def test_a_part_of_a_volume_that_leads_out_of_it_is_tried_again(
+    volume: Object, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was made yet, so it is no attempt: whatever the restartPolicy, the container begins when it can."""
+    monkeypatch.setattr(starting, "RETRY", timedelta(milliseconds=200))
+    made = built("a", node="here", command=("/bin/sh", "-c", "echo here > /part/file"),
+                 volumes=[{"name": "v", **volume}, {"name": "m", "emptyDir": {}}], restartPolicy="Never")
+    whole = {**made["spec"]["containers"][0], "volumeMounts": [{"name": "v", "mountPath": "/all"},
+                                                               {"name": "m", "mountPath": "/marks"}]}
+    made["spec"]["initContainers"] = [{**whole, "name": "first", "command": ["/bin/sh", "-c", "ln -s /etc /all/out"]}]
+    mend = ("until [ -e /marks/mend ]; do sleep 0.05; done; rm /all/out; "
+            "until [ -s /all/out/x/file ]; do sleep 0.05; done; cat /all/*/x/*")
+    made["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/part", "subPath": "out/x"}]
+    made["spec"]["containers"].append({**whole, "name": "other", "command": ["/bin/sh", "-c", mend]})
     await node.client.create(PODS, made)
 
-    (status,) = (await node.phase("a", "Failed"))["status"]["containerStatuses"]
+    def refused(pod: Object) -> bool:
+        states = {one["name"]: one["state"] for one in pod["status"].get("containerStatuses") or ()}
+        return "running" in states.get("other", {}) and (
+            states["main"].get("waiting", {}).get("reason") == "CreateContainerConfigError")
 
-    assert "leads out of its volume" in status["state"]["terminated"]["message"]
+    waiting = (await node.until("a", refused))["status"]["containerStatuses"][0]["state"]["waiting"]
+    assert "leads out of its volume" in waiting["message"]
+    assert f"Error: {waiting['message']}" == await node.event("Failed")
+    (next((node.settings.volumes / "pods").iterdir()) / "m" / "mend").touch()
+
+    status = (await node.phase("a", "Succeeded", "Failed"))["status"]
+    assert ("Succeeded", [0, 0]) == (status["phase"], [one["restartCount"] for one in status["containerStatuses"]])
+    assert (200, "here\n") == await node.log("a", "other")
 
 
 async def files(node: Node, pod: str, path: str) -> dict[str, bytes] | str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.cluster.kubelet.rootfs import Bind, open_source
+from trainmaster.cluster.kubelet.binds import Bind, open_source
 
 
 @pytest.fixture
