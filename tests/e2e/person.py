@@ -54,6 +54,6 @@ class Person:
         handle = os.pidfd_open(pid)
         try:
             signal.pidfd_send_signal(handle, signal.SIGKILL)
-            assert select.select([handle], [], [], 10)[0], f"the {part} does not die"
+            assert select.select([handle], [], [], 60)[0], f"the {part} does not die"
         finally:
             os.close(handle)

@@ -49,7 +49,7 @@ class Follower:
         self.recording.cuts += 1
 
     async def reach(self, revision: int) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while self.recording.seen < revision:     # noqa: ASYNC110  what comes over the wire tells nobody else
                 await asyncio.sleep(0.01)
 
@@ -68,7 +68,7 @@ async def one_life(server: Server, history: History, clients: list[Client], foll
     await asyncio.sleep(seconds)          # real: the load and the kill are
     await asyncio.to_thread(server.kill)
     death = now()                         # what has not happened by then never will
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await asyncio.gather(*working)
     history.died(death)
     for transport in transports:

@@ -31,7 +31,7 @@ from trainmaster.testing.cluster import embedded
 
 pytestmark = pytest.mark.machine
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ class World:
         return (await self.until(lambda one: bool(one) and (one or {})["status"].get("phase") in wanted))["status"]  # type: ignore[no-any-return]  # raw JSON
 
     async def delete(self) -> None:
-        await self.client.delete(PODS, "a", "default", grace=5)
+        await self.client.delete(PODS, "a", "default", grace=60)
         await self.until(lambda one: one is None)
 
 
@@ -174,7 +174,8 @@ async def hooks(world: World) -> tuple[object, ...]:
 async def a_sidecar(world: World) -> tuple[object, ...]:
     """It begins before and ends after the container that it stands by, and does not count."""
     beside = "trap 'echo -beside >> /marks/begun; exit 1' TERM; echo +beside >> /marks/begun; sleep 1000 & wait"
-    begun = await world.pod("echo -main >> /marks/begun", beside=beside)
+    heard = "until grep -qs +beside /marks/begun; do sleep 0.02; done"       # it runs, but may not have got to its word
+    begun = await world.pod("echo -main >> /marks/begun", prepare=heard, beside=beside)
     status = await world.phase("Failed", "Succeeded")
     await world.delete()
     return status["phase"], begun.read_text()

@@ -54,7 +54,7 @@ class Victims:
         """A test that failed may have left a child that writes on; it is in the same process group."""
         self._orders.close()
         os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
         self._reports.close()
 
 

@@ -36,7 +36,7 @@ class Gate:
         self.syncs = 0
 
     async def reached(self) -> None:
-        await asyncio.wait_for(self._reached.wait(), timeout=10)
+        await asyncio.wait_for(self._reached.wait(), timeout=60)
 
     def open(self, code: int = OK) -> None:
         self._code = code

@@ -52,7 +52,7 @@ def alive(run: str | os.PathLike[str]) -> bool:
     return found is not None
 
 
-def end(run: str | os.PathLike[str], timeout: float = 10.0) -> bool:
+def end(run: str | os.PathLike[str], timeout: float = 60.0) -> bool:
     """Kill the holder, and with it everything in its namespaces. True once it is gone."""
     found = find(os.fspath(run))
     if found is None:

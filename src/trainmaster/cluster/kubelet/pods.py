@@ -183,8 +183,8 @@ class Pods:
 
     async def _work(self, life: Life) -> datetime | None:
         while True:
-            now = self._clock.now()
-            pod, seen = _as_deleted(life), observe(life, now, draining=self._draining)
+            pod, seen = _as_deleted(life), observe(life, self._clock.now(), draining=self._draining)
+            now = self._clock.now()        # after the look: nothing that was seen is still to come
             if life.stopping is None and to_be_ended(pod, seen, now):
                 life.stopping = now
                 seen = replace(seen, stopping=now)

@@ -153,8 +153,9 @@ def _states(
         return {"waiting": {"reason": state.waiting.reason, "message": state.waiting.message}}, _terminated(
             uid, name, state.last
         )
-    if due(state.last) > now:
-        seconds = round(delay(next_level(state.last)).total_seconds())
+    wait = delay(next_level(state.last))
+    if wait and due(state.last) > now:         # a clock that was set back makes no wait of none
+        seconds = round(wait.total_seconds())
         shown = f"{seconds // 60}m{seconds % 60}s" if seconds >= 60 else f"{seconds}s"
         where = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}({uid})"
         message = f"back-off {shown} restarting failed container={name} pod={where}"

@@ -193,7 +193,7 @@ def as_an_ordinary_user(file: str) -> None:
     try:
         done = subprocess.run(
             [SYSTEM_PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", f"--basetemp={home}/t", file],
-            user=NOBODY, group=NOBODY, extra_groups=[], cwd=root, capture_output=True, text=True, timeout=300,
+            user=NOBODY, group=NOBODY, extra_groups=[], cwd=root, capture_output=True, text=True, timeout=900,
             check=False, env={
                 "HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1",
                 "PYTHONPATH": ":".join([f"{root}/src", *packages]),

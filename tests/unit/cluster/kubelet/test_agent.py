@@ -237,6 +237,7 @@ async def test_pods_go_on_without_the_agent_and_are_adopted(node: Node) -> None:
         await node.client.create(PODS, made)
     before = await node.phase("runs", "Running")
     await node.phase("ends", "Running")
+    await soon((flag / "starts").exists)
     await node.stop()
     (flag / "go").touch()
     await soon((flag / "gone").exists)

@@ -86,7 +86,8 @@ def test_what_it_leaves_behind_ends_with_the_container(run: Run, script: str) ->
 
 
 def test_a_container_that_ended_takes_no_command(run: Run) -> None:
-    found = run(sh("echo ready; sleep 0.3", execs=[sh_in("sleep 1000"), sh_in("echo never")]))["steps"][0]
+    found = run(sh("echo ready; until [ -e /tmp/go ]; do sleep 0.05; done",
+                   execs=[sh_in("touch /tmp/go; sleep 1000"), sh_in("echo never")]))["steps"][0]
 
     assert 137 == found["execs"][0]["code"]
     assert "failed" in found["execs"][1]

@@ -166,7 +166,7 @@ async def test_a_record_that_is_moved_into_a_directory_is_noticed(tmp_path: Path
     async with files.watching(tmp_path / "attempt") as changed:
         (tmp_path / "fresh").rename(tmp_path / "attempt" / "exit.json")
 
-        await asyncio.wait_for(changed.wait(), 5)
+        await asyncio.wait_for(changed.wait(), 60)
 
 
 @pytest.mark.parametrize(("expected", "query"), [

@@ -25,9 +25,9 @@ SERVE = (
 ASK = (
     "import os, socket\n"
     "for host, port in (('web', 80), ('10.96.0.99', 80), ('web.default.svc', 80), ('10.88.0.1', 30099)):\n"
-    " c = socket.create_connection((host, port), 9); c.sendall(b'abc'); print(c.recv(9).decode())\n"
-    "u = socket.socket(2, 2); u.settimeout(9); u.connect(('web', 80)); u.send(b'xyz'); print(u.recv(9).decode())\n"
-    "try: socket.create_connection(('10.96.0.98', 80), 9)\n"
+    " c = socket.create_connection((host, port), 60); c.sendall(b'abc'); print(c.recv(9).decode())\n"
+    "u = socket.socket(2, 2); u.settimeout(60); u.connect(('web', 80)); u.send(b'xyz'); print(u.recv(9).decode())\n"
+    "try: socket.create_connection(('10.96.0.98', 80), 60)\n"
     "except ConnectionRefusedError: print('refused')\n"
     "print(os.environ['WEB_SERVICE_HOST'], os.environ['WEB_SERVICE_PORT'])"
 )
@@ -67,7 +67,7 @@ def listened_on() -> set[tuple[str, int]]:
 
 async def knocked(port: int) -> bytes:
     """Ask on the machine's loopback, until somebody answers: the door opens a moment after the object is there."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             said = b""
             with suppress(ConnectionError):
@@ -175,7 +175,8 @@ async def test_a_pod_in_the_hosts_network(node: Node) -> None:
     )
     shared = built("shared", node="here", command=(SYSTEM_PYTHON, "-c", program), hostNetwork=True)
     shared["spec"]["containers"][0]["ports"] = [{"containerPort": free, "hostPort": free}]
-    shared["spec"]["containers"][0]["readinessProbe"] = {"tcpSocket": {"port": free}, "periodSeconds": 1}
+    shared["spec"]["containers"][0]["readinessProbe"] = {
+        "tcpSocket": {"port": free}, "periodSeconds": 1, "timeoutSeconds": 10}
     await node.client.create(PODS, shared)
 
     def ready(thing: Object) -> bool:

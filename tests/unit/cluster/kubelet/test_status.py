@@ -107,6 +107,12 @@ def test_phase(expected: str, thing: Object, world: Observed) -> None:
         {"waiting": {
             "reason": "CrashLoopBackOff", "message": "back-off 2m40s restarting failed container=main pod=p_default(u)",
         }}, pod(restart="Always"), seen(main=exited(1, 6, level=5)), id="waits long: minutes and seconds"),
+    pytest.param(
+        {"terminated": {
+            "exitCode": 1, "reason": "Error", "startedAt": "2030-01-01T12:00:00Z",
+            "finishedAt": "2030-01-01T12:01:00Z", "containerID": container_id("u", "main", 0),
+        }}, pod(restart="Always"), seen(main=ContainerSeen(Attempt(0, NOON, Exit(1, NOON + timedelta(minutes=1))))),
+        id="does not wait for its first restart, also when the clock was set back since it ended"),
 ])
 def test_state_of_the_container(expected: Object, thing: Object, world: Observed) -> None:
     assert expected == status(thing, world)["containerStatuses"][0]["state"]
