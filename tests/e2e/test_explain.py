@@ -5,11 +5,17 @@ import subprocess
 from tests.e2e.person import Person
 
 FAILS = """
-import os, time
+import os, socket, time
 print("begun", os.environ["RANK"], flush=True)
-time.sleep(1)
 if os.environ["RANK"] == "1":
+    while True:      # until the other has begun, too
+        try:
+            socket.create_connection((os.environ["MASTER_ADDR"], 7777), 60)
+            break
+        except OSError:
+            time.sleep(0.1)
     raise ValueError("bad shape 3 != 4")
+door = socket.create_server(("", 7777))
 time.sleep(600)
 """
 HANGS = "print('begun', flush=True)\nimport time\ntime.sleep(600)\n"

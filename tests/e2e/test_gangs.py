@@ -33,13 +33,13 @@ class Person:
 
     def __call__(self, *arguments: str, given: str = "") -> str:
         done = subprocess.run(["kubectl", *arguments], env=self._environment, capture_output=True, text=True,
-                              timeout=60, input=given, check=False)
+                              timeout=120, input=given, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def until(self, thing: str, path: str, value: str) -> None:
-        self("wait", thing, "--for=create", "--timeout=30s")
-        self("wait", thing, f"--for=jsonpath={{{path}}}={value}", "--timeout=30s")
+        self("wait", thing, "--for=create", "--timeout=90s")
+        self("wait", thing, f"--for=jsonpath={{{path}}}={value}", "--timeout=90s")
 
     def table(self, *arguments: str) -> list[list[str]]:
         return [line.split() for line in self(*arguments).splitlines()]
@@ -79,7 +79,7 @@ def test_without_a_gang_three_run_and_three_wait_with_the_message(cluster: Clust
     assert ("Running", "Running") == (at["ps-0"], at["ps-1"])
     assert ["Pending", "Pending", "Pending", "Running"] == sorted(workers.values())
     for name in (name for name, phase in workers.items() if phase == "Pending"):
-        person("wait", f"pod/{JOB}-{name}", "--for=condition=PodScheduled=False", "--timeout=30s")
+        person("wait", f"pod/{JOB}-{name}", "--for=condition=PodScheduled=False", "--timeout=90s")
 
     assert at == person.pods(), "and so it stays"
     said = person("get", "pods", "-o", "jsonpath={.items[?(@.status.phase=='Pending')].status.conditions[*].message}")
@@ -107,7 +107,7 @@ def test_a_gang_that_fits_starts_whole(cluster: Cluster) -> None:
 
     assert {"Running"} == set(person.pods().values())
     assert [JOB, "Running", "6", "6"] == person.table("get", "podgroup", "--no-headers")[0][:4]
-    person("wait", f"tfjob/{JOB}", "--for=condition=Running", "--timeout=30s")
+    person("wait", f"tfjob/{JOB}", "--for=condition=Running", "--timeout=90s")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_with_room_for_five_of_six_none_starts(cluster: Cluster) -> None:
     group = "podgroup.scheduling.incubator.k8s.io/tfjob-group"
     said = "{.status.conditions[0].message}"
     person("wait", group, f"--for=jsonpath={said}=1/6 tasks in gang unschedulable: 0 nodes are available",
-           "--timeout=30s")
+           "--timeout=90s")
 
     assert {"Pending"} == set(person.pods().values())
 
@@ -196,7 +196,7 @@ def test_of_two_gangs_one_runs_and_the_other_when_it_ended(cluster: Cluster) -> 
     person("create", "-f", "-", given=gang("first", 3, GPU))
     person.until("podgroup/first", ".status.running", "3")
     person("create", "-f", "-", given=gang("second", 3, GPU))
-    person("wait", "pod/second-2", "--for=condition=PodScheduled=False", "--timeout=30s")
+    person("wait", "pod/second-2", "--for=condition=PodScheduled=False", "--timeout=90s")
     assert {"Pending"} == {person.pods()[f"second-{index}"] for index in range(3)}
 
     person("delete", "pod", "first-0", "first-1", "first-2")
@@ -209,7 +209,7 @@ def test_a_gang_that_lost_a_member_gets_its_place_back(cluster: Cluster) -> None
     person("create", "-f", "-", given=gang("train", 2, GPU))
     person.until("podgroup/train", ".status.running", "2")
     person("create", "-f", "-", given=gang("other", 1, GPU))
-    person("wait", "pod/other-0", "--for=condition=PodScheduled=False", "--timeout=30s")
+    person("wait", "pod/other-0", "--for=condition=PodScheduled=False", "--timeout=90s")
 
     person("delete", "pod", "train-1", "--force", "--grace-period=0")
     person.until("podgroup/train", ".status.running", "1")
@@ -232,5 +232,5 @@ def test_a_more_important_gang_arrives(cluster: Cluster, preempt: bool) -> None:
         person.until("podgroup/urgent", ".status.running", "2")
         assert {"urgent-0": "Running", "urgent-1": "Running"} == person.pods(), "the other went whole"
     else:
-        person("wait", "pod/urgent-1", "--for=condition=PodScheduled=False", "--timeout=30s")
+        person("wait", "pod/urgent-1", "--for=condition=PodScheduled=False", "--timeout=90s")
         assert {"low-0": "Running", "low-1": "Running", "urgent-0": "Pending", "urgent-1": "Pending"} == person.pods()

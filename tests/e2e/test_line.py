@@ -7,6 +7,7 @@ import json
 import os
 import select
 import time
+from pathlib import Path
 
 import pytest
 from tests.e2e.person import Person
@@ -25,7 +26,7 @@ if me["type"] == "ps":
         with peer:
             peer.sendall(b"gradient for " + peer.recv(100))
 host, port = config["cluster"]["ps"][0].rsplit(":", 1)
-for attempt in range(200):
+for attempt in range(1200):
     try:
         link = socket.create_connection((host, int(port)), timeout=5)
         break
@@ -39,11 +40,19 @@ sys.exit(int(os.environ.get("CODE", "0")))
 """
 
 
-def job(name: str = "small", code: int = 0, program: str = PROGRAM, workers: int = 2) -> str:
+def job(
+    name: str = "small", code: int = 0, program: str = PROGRAM, workers: int = 2, folder: Path | None = None,
+) -> str:
+    """`folder`: of this machine, which the replicas see as /folder."""
     def role(replicas: int) -> dict[str, object]:
-        container = {"name": "tensorflow", "image": "example.org/any:1", "command": ["python3", "-c", program],
-                     "env": [{"name": "CODE", "value": str(code)}]}
-        return {"replicas": replicas, "restartPolicy": "Never", "template": {"spec": {"containers": [container]}}}
+        container: dict[str, object] = {
+            "name": "tensorflow", "image": "example.org/any:1", "command": ["python3", "-c", program],
+            "env": [{"name": "CODE", "value": str(code)}]}
+        spec: dict[str, object] = {"containers": [container]}
+        if folder is not None:
+            container["volumeMounts"] = [{"name": "folder", "mountPath": "/folder"}]
+            spec["volumes"] = [{"name": "folder", "hostPath": {"path": str(folder)}}]
+        return {"replicas": replicas, "restartPolicy": "Never", "template": {"spec": spec}}
 
     return json.dumps({
         "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name},
@@ -108,12 +117,16 @@ def test_a_second_up_says_so_and_a_second_down_too(person: Person) -> None:
 @pytest.mark.parametrize("part", ["control-plane", "node"])
 def test_pods_go_on_when_a_part_is_killed_and_are_taken_up_again(person: Person, part: str) -> None:
     """The exit code of a pod that ended while nobody looked is not lost either."""
-    waits = "import time; time.sleep(3); print('still here', flush=True)"
+    waits = ("import os, time\n"
+             "while not os.path.exists('/folder/go'): time.sleep(0.05)\n"
+             "print('still here', flush=True)")
+    folder = person.folder("flags", {"none": ""})
     person.trainmaster("up")
-    person.kubectl("create", "-f", "-", text=job(program=waits))
+    person.kubectl("create", "-f", "-", text=job(program=waits, folder=folder))
     person.kubectl("wait", "--for=condition=Running", "--timeout=60s", "tfjob/small")
     born = person.kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.uid}")
     person.kill(part)
+    (folder / "go").touch()
     restarted = person.trainmaster("up")
 
     assert 0 == restarted.returncode, restarted.stderr
@@ -153,7 +166,7 @@ def leftovers(person: Person, before: census.Census) -> dict[str, list[str]]:
         found = {**census.own(census.taken() - before, marks), **census.of(census.told_of(person.home))}
         return {sort: things for sort, things in found.items() if things}
 
-    deadline = time.monotonic() + 15  # the init of some machines takes its time to reap
+    deadline = time.monotonic() + 60  # the init of some machines takes its time to reap
     while (new := look()) and time.monotonic() < deadline:
         os.sched_yield()
     return new

@@ -14,11 +14,11 @@ from tests.e2e.person import Person
 
 TICKS = """
 import time
-for tick in range(200):
-    print(f"tick {tick}/200", flush=True)
+for tick in range(2000):
+    print(f"tick {tick}/2000", flush=True)
     time.sleep(0.1)
 """
-SHORT = TICKS.replace("200", "60")
+SHORT = TICKS.replace("2000", "60")
 
 
 class Terminal:
@@ -35,7 +35,7 @@ class Terminal:
         os.close(theirs)
         self.seen = ""
 
-    def until(self, text: str, seconds: float = 60) -> str:
+    def until(self, text: str, seconds: float = 120) -> str:
         deadline = time.monotonic() + seconds
         while text not in self.seen and time.monotonic() < deadline:
             if not select.select([self._screen], [], [], 1)[0]:
@@ -52,9 +52,9 @@ class Terminal:
 
     def close(self) -> int:
         with contextlib.suppress(OSError):
-            while select.select([self._screen], [], [], 30)[0] and (more := os.read(self._screen, 65536)):
+            while select.select([self._screen], [], [], 60)[0] and (more := os.read(self._screen, 65536)):
                 self.seen += more.decode(errors="replace")
-        code = self.process.wait(30)
+        code = self.process.wait(60)
         os.close(self._screen)
         return code
 
@@ -66,7 +66,7 @@ def folder_of(person: Person) -> str:
 
 def test_ctrl_c_asks_and_the_job_goes_on_or_is_stopped(person: Person, folder_of: str) -> None:
     detached = Terminal(person, "run", f"{folder_of}/ticks.py", "--workers", "2")
-    detached.until("tick 3/200")
+    detached.until("tick 3/2000")
     detached.until("REPLICA")
     detached.type("\x03")
     detached.until("[d]etach")
@@ -77,7 +77,7 @@ def test_ctrl_c_asks_and_the_job_goes_on_or_is_stopped(person: Person, folder_of
 
     stopped = Terminal(person, "run", f"{folder_of}/ticks.py", "--workers", "2")
     stopped.until("runs already")
-    stopped.until("tick 3/200")
+    stopped.until("tick 3/2000")
     stopped.type("\x03")
     stopped.until("[d]etach")
     stopped.type("s\n")
@@ -87,7 +87,7 @@ def test_ctrl_c_asks_and_the_job_goes_on_or_is_stopped(person: Person, folder_of
     assert "deleted before it ended" not in stopped.seen
 
     twice = Terminal(person, "run", f"{folder_of}/ticks.py")
-    twice.until("tick 3/200")
+    twice.until("tick 3/2000")
     twice.type("\x03")
     twice.until("[d]etach")
     twice.type("\x03")
@@ -100,7 +100,7 @@ def test_who_reads_only_the_first_lines_is_not_kept(person: Person, folder_of: s
     said = person.run("sh", "-c", f"{person.command} run {folder_of}/ticks.py | head -n 2", timeout=110)
     after = person.trainmaster("get", "jobs").stdout
 
-    assert ["[worker-0] tick 0/200", "[worker-0] tick 1/200"] == said.stdout.splitlines()
+    assert ["[worker-0] tick 0/2000", "[worker-0] tick 1/2000"] == said.stdout.splitlines()
     assert "ticks" in after
     assert "bug" not in said.stderr
 

@@ -280,7 +280,7 @@ async def story(chance: random.Random, path: Path | None, steps: int) -> list[Re
 async def test_in_memory(number: int) -> None:
     recordings = await story(seeded(f"memory {number}"), None, 120)
 
-    assert sum(len(recording.told) for recording in recordings) > 100
+    assert sum(len(recording.told) for recording in recordings) > 30
     assert sum(recording.cuts for recording in recordings) > 5
 
 
@@ -288,4 +288,4 @@ async def test_in_memory(number: int) -> None:
 async def test_on_disk_with_restarts(number: int, tmp_path: Path) -> None:
     recordings = await story(seeded(f"disk {number}"), tmp_path / "cluster.db", 100)
 
-    assert sum(len(recording.told) for recording in recordings) > 50
+    assert sum(len(recording.told) for recording in recordings) > 10
