@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
+from tests.unit.cluster.apiserver.cost_cases import COSTS, definition, often
+from tests.unit.cluster.apiserver.cost_cases import refusal as cost_refusal
 from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, NAME, WRITTEN, Case, refusal
 
 from trainmaster.api.core import DEFINITIONS
@@ -15,6 +17,7 @@ from trainmaster.kube.errors import Invalid, NotFound
 
 pytestmark = pytest.mark.kubernetes
 
+PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RULES = Resource(GROUP, "v1", "rules", "Rule")
 SLICE, TRIES = 6, 300
 
@@ -41,9 +44,8 @@ async def test_a_real_server_says_the_same(client: Client, case: Case) -> None:
 
 @pytest.mark.parametrize(("at", "rule", "why"), [pytest.param(*row, id=when) for when, *row in WRITTEN])
 async def test_a_real_server_checks_the_same_types(client: Client, at: str, rule: str, why: str) -> None:
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    definition = Case("", at, [{"rule": rule}], {}).definition()
-    asked = client.request("POST", path, query=[("dryRun", "All")], body=definition)
+    written = Case("", at, [{"rule": rule}], {}).definition()
+    asked = client.request("POST", PATH, query=[("dryRun", "All")], body=written)
     if not why:
         await asked
         return
@@ -51,6 +53,15 @@ async def test_a_real_server_checks_the_same_types(client: Client, at: str, rule
         await asked
     told = refused.value.status["details"]["causes"][0]["message"]
     assert refusal(rule, why) == told.partition("null}: ")[2]
+
+
+@pytest.mark.parametrize(("where", "rule", "cost"), [pytest.param(*row, id=f"{row[0]} {row[1]}") for row in COSTS])
+async def test_a_real_server_expects_the_same_costs(client: Client, where: str, rule: str, cost: int) -> None:
+    most = often(cost)
+    with pytest.raises(Invalid) as refused:
+        await client.request("POST", PATH, query=[("dryRun", "All")],
+                             body=definition(where, rule, most))
+    assert cost_refusal(where, cost, most) == str(refused.value)
 
 
 async def said(client: Client, case: Case) -> str:

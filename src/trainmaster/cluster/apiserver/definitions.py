@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import islice
 
 from trainmaster.api.meta import Json, Object, Resource, timestamp
-from trainmaster.cluster.apiserver import causes, jsonpath, names, schema_rules, schemas, structural
+from trainmaster.cluster.apiserver import causes, jsonpath, names, rule_costs, schema_rules, schemas, structural
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.columns import AGE, NAME, NONE, Since
 from trainmaster.cluster.apiserver.kind import SUB_VERBS, Column, Kind, Renewal, Scale, Subresource
@@ -60,7 +60,8 @@ def rules(definition: Object, old: Object | None) -> Iterator[Cause]:
             yield from names.refused(f"spec.names.{field}", given[field], names.label_1035(given[field].lower()))
     if spec.get("scope") not in SCOPES:
         yield causes.unsupported("spec.scope", spec.get("scope") or "", SCOPES)
-    yield from _version_rules(spec.get("versions") or [])
+    before = ((old or {}).get("spec") or {}).get("versions") or []
+    yield from _version_rules(spec.get("versions") or [], [each.get("schema") for each in before])
     if old is not None:
         yield from _immutable(spec, old.get("spec") or {})
 
@@ -195,7 +196,8 @@ def _steps(path: str | None) -> tuple[str, ...]:
     return tuple(part for part in (path or "").split(".") if part)
 
 
-def _version_rules(versions: list[Object]) -> Iterator[Cause]:
+def _version_rules(versions: list[Object], before: list[Json]) -> Iterator[Cause]:
+    """`before` are schemas that were taken once: what their rules cost is not asked again."""
     if not versions:
         yield causes.required("spec.versions", "must have at least one version")
         return
@@ -217,7 +219,8 @@ def _version_rules(versions: list[Object]) -> Iterator[Cause]:
         seen.add(name)
         if index == 0 or not shared:
             place = "spec.validation.openAPIV3Schema" if shared else f"{path}.schema.openAPIV3Schema"
-            yield from _schema_rules((version.get("schema") or {}).get("openAPIV3Schema"), place)
+            yield from _schema_rules((version.get("schema") or {}).get("openAPIV3Schema"), place,
+                                     costs=version.get("schema") not in before)
         for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
             try:
                 jsonpath.compiled(column.get("jsonPath") or ".")
@@ -226,13 +229,16 @@ def _version_rules(versions: list[Object]) -> Iterator[Cause]:
                                      str(error))
 
 
-def _schema_rules(document: Object | None, path: str) -> Iterator[Cause]:
+def _schema_rules(document: Object | None, path: str, *, costs: bool) -> Iterator[Cause]:
     if document is None:
         yield causes.required(path, "schemas are required")
         return
     if document.get("type") != "object":
         yield causes.required(f"{path}.type", "must be object at the root")
-    found = [*structural.faults(document, path)] or [*structural.typeless(document, path)]
+    forms: dict[str, bytes] = {}
+    found = [*structural.faults(document, path, forms=forms)] or [*structural.typeless(document, path)]
+    if not found and costs and forms:
+        found = [*rule_costs.excessive(document, path, forms), *schema_rules.uncorrelated(document, path)]
     if not found:
         try:
             schemas.validator(document)

@@ -110,8 +110,16 @@ class Typed:
     variables: Mapping[str, str]
 
 
-def typed(text: str, about: Typed) -> str:
-    """The name of the type that an expression gives, as far as that is known without running it. Raises Unusable."""
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is known of an expression without running it."""
+
+    gives: str          # the name of a type, DYN for any
+    form: bytes = b""   # as it was compiled, types and all
+
+
+def typed(text: str, about: Typed) -> Checked:
+    """Raises Unusable."""
     try:
         cel = importlib.import_module("cel_expr_python.cel")
     except ImportError as missing:
@@ -119,11 +127,12 @@ def typed(text: str, about: Typed) -> str:
     environment = cel.NewEnv(descriptor_pool=about.pool, config=cel.NewEnvConfigFromYaml(expression_types.declared()),
                              variables={name: _type(cel, given) for name, given in about.variables.items()})
     try:
-        return str(environment.compile(text).return_type().name())
+        found = environment.compile(text)
+        return Checked(str(found.return_type().name()), found.serialize())
     except RuntimeError as problem:
         if why := _faults(_bare(str(problem)), text):
             raise Unusable(why) from problem
-        return "DYN"
+        return Checked("DYN")
 
 
 def _faults(said: str, text: str) -> str:

@@ -31,8 +31,8 @@ _ROOT: Object = {"apiVersion": _TEXT, "kind": _TEXT,
                  "metadata": {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}}
 
 
-def result(text: str, document: Object, *, root: bool, optional: bool) -> str:
-    """The type of what an expression about values of a schema gives: BOOL, STRING, DYN ... Raises Unusable."""
+def checked(text: str, document: Object, *, root: bool, optional: bool) -> expressions.Checked:
+    """What an expression about values of a schema gives: BOOL, STRING, DYN ... Raises Unusable."""
     return expressions.typed(text, _Types(document, root=root).variables(optional=optional))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import causes, expressions, rule_types, rule_values
 from trainmaster.cluster.apiserver.causes import Cause
-from trainmaster.cluster.apiserver.expressions import Absent, Failed, Unusable
+from trainmaster.cluster.apiserver.expressions import Absent, Checked, Failed, Unusable
 
 RULES = "x-kubernetes-validations"
 MOST_SECONDS = 0.5
@@ -126,34 +126,60 @@ def _broken(rules: tuple[Rule, ...], document: Object, value: Json, old: Json, p
             yield _cause(rule, value, path, _message(rule, given))
 
 
-def malformed(document: Object, path: str) -> Iterator[Cause]:
-    """Rules that cannot be compiled, or their messages."""
+def malformed(document: Object, path: str, forms: dict[str, bytes] | None = None) -> Iterator[Cause]:
+    """Rules that cannot be compiled, or their messages; `forms` gets what the others were compiled to, by place."""
+    kept = {} if forms is None else forms
     for at, given in enumerate(document.get(RULES) or ()):
-        place = f"{path}.{RULES}[{at}]"
-        for rule in rules_of({**document, RULES: [given]}):
-            shown = {name: given.get(name[0].lower() + name[1:], empty) for name, empty in _GO_FORM.items()}
-            if why := _refused(document, path, rule, rule.text, rule.program, "BOOL"):
-                yield causes.invalid(f"{place}.rule", shown, why)
-            if rule.computed and (why := _refused(document, path, rule, rule.computed, rule.telling, "STRING")):
-                yield causes.invalid(f"{place}.messageExpression", shown, f"messageExpression {why}")
-            if rule.optional and not rule.transition:
-                yield causes.invalid(f"{place}.optionalOldSelf", True, "may not be set if oldSelf is not used in rule")
+        if not isinstance(given, dict):
+            continue
+        place, rule = f"{path}.{RULES}[{at}]", _rule(given, document)
+        shown = {name: given.get(name[0].lower() + name[1:], empty) for name, empty in _GO_FORM.items()}
+        for name, written, program, wanted in (("rule", rule.text, rule.program, "BOOL"),
+                                               ("messageExpression", rule.computed, rule.telling, "STRING")):
+            if not written and name != "rule":
+                continue
+            try:
+                kept[f"{place}.{name}"] = _form(document, path, rule, written, program, wanted)
+            except Absent:
+                continue
+            except Unusable as why:
+                prefix = "messageExpression " if name != "rule" else ""
+                yield causes.invalid(f"{place}.{name}", shown, f"{prefix}{why}")
+        if rule.optional and not rule.transition:
+            yield causes.invalid(f"{place}.optionalOldSelf", True, "may not be set if oldSelf is not used in rule")
 
 
-def _refused(document: Object, path: str, rule: Rule, text: str, program: str, wanted: str) -> str:
-    """Why one of the two forms of an expression cannot be used; the first is as it was written, and told about."""
+def _form(document: Object, path: str, rule: Rule, text: str, program: str, wanted: str) -> bytes:
+    """What an expression is compiled to, as it is written; it must compile as it runs, too. Raises Unusable."""
     try:
+        found = Checked(wanted)
         with suppress(Absent):
-            found = rule_types.result(text, document, root=path.endswith(_ROOT), optional=rule.optional)
-            if found not in {wanted, "DYN"}:
-                return _NO_BOOL if wanted == "BOOL" else _NO_TEXT
+            found = rule_types.checked(text, document, root=path.endswith(_ROOT), optional=rule.optional)
         expressions.compiled(text, *_VARIABLES)
         expressions.compiled(program, *_VARIABLES)
     except Absent:
-        return ""
+        raise
     except Unusable as why:
-        return f"compilation failed: {why}"
-    return ""
+        raise Unusable(f"compilation failed: {why}") from why
+    if found.gives not in {wanted, "DYN"}:
+        raise Unusable(_NO_BOOL if wanted == "BOOL" else _NO_TEXT)
+    return found.form
+
+
+def uncorrelated(document: Json, path: str, within: str = "") -> Iterator[Cause]:
+    """Rules about old values where those cannot be found: in items of lists without keys, and in atomic objects."""
+    if not isinstance(document, dict):
+        return
+    for at, given in enumerate(document.get(RULES) or ()):
+        if within and isinstance(given, dict) and (text := str(given.get("rule") or "")) and _OLD.search(text):
+            yield causes.invalid(f"{path}.{RULES}[{at}].rule", text, "oldSelf cannot be used on the uncorrelatable "
+                                                                     f"portion of the schema within {within}")
+    inside = within or (path if document.get("x-kubernetes-map-type") == "atomic" else "")
+    for name, inner in (document.get("properties") or {}).items():
+        yield from uncorrelated(inner, f"{path}.properties[{name}]", inside)
+    yield from uncorrelated(document.get("items"), f"{path}.items",
+                            within or (path if document.get("x-kubernetes-list-type") != "map" else ""))
+    yield from uncorrelated(document.get("additionalProperties"), f"{path}.additionalProperties", within)
 
 
 def unenforced(document: Json) -> Iterator[tuple[str, str]]:

@@ -17,8 +17,8 @@ DEEPEST = 100
 _COMBINED = ("allOf", "anyOf", "oneOf")
 
 
-def faults(document: Json, path: str, depth: int = 0) -> Iterator[Cause]:
-    """What is wrong with a schema, and with those in it."""
+def faults(document: Json, path: str, depth: int = 0, *, forms: dict[str, bytes] | None = None) -> Iterator[Cause]:
+    """What is wrong with a schema, and with those in it; `forms` gets the compiled rules by their places."""
     if not isinstance(document, dict):
         yield causes.invalid(path, causes.type_name(document), "must be an object")
         return
@@ -36,8 +36,8 @@ def faults(document: Json, path: str, depth: int = 0) -> Iterator[Cause]:
     if kind == "array" and document.get("items") is None:
         yield causes.required(f"{path}.items", "must be specified")
     yield from _list_faults(document, path)
-    yield from schema_rules.malformed(document, path)
-    yield from _inner_faults(document, path, depth)
+    yield from schema_rules.malformed(document, path, forms)
+    yield from _inner_faults(document, path, depth, forms)
 
 
 def typeless(document: Json, path: str) -> Iterator[Cause]:
@@ -89,26 +89,26 @@ def _list_faults(document: Object, path: str) -> Iterator[Cause]:
                     f"this property is in {LIST_KEYS}, so it must have a default or be a required property")
 
 
-def _inner_faults(document: Object, path: str, depth: int) -> Iterator[Cause]:
+def _inner_faults(document: Object, path: str, depth: int, forms: dict[str, bytes] | None) -> Iterator[Cause]:
     for name in ("properties", "definitions"):
         inner = document.get(name) or {}
         if not isinstance(inner, dict):
             yield causes.invalid(f"{path}.{name}", causes.type_name(inner), "must be an object")
             continue
         for key, value in inner.items():
-            yield from faults(value, f"{path}.{name}[{key}]", depth + 1)
+            yield from faults(value, f"{path}.{name}[{key}]", depth + 1, forms=forms)
     for name in ("items", "not"):
         if document.get(name) is not None:
-            yield from faults(document[name], f"{path}.{name}", depth + 1)
+            yield from faults(document[name], f"{path}.{name}", depth + 1, forms=forms)
     if isinstance(document.get("additionalProperties"), dict):
-        yield from faults(document["additionalProperties"], f"{path}.additionalProperties", depth + 1)
+        yield from faults(document["additionalProperties"], f"{path}.additionalProperties", depth + 1, forms=forms)
     for name in _COMBINED:
         inner = document.get(name) or []
         if not isinstance(inner, list):
             yield causes.invalid(f"{path}.{name}", causes.type_name(inner), "must be an array")
             continue
         for index, value in enumerate(inner):
-            yield from faults(value, f"{path}.{name}[{index}]", depth + 1)
+            yield from faults(value, f"{path}.{name}[{index}]", depth + 1, forms=forms)
 
 
 def _objects(found: Json) -> Iterator[tuple[str, Object]]:

@@ -15,7 +15,7 @@ GROUP, NAME = "cel.example.com", "rules.cel.example.com"
 _NUMBER = {"type": "integer"}
 _WORD = {"type": "string", "maxLength": 20}
 _PORT = {"type": "object", "required": ["name"], "properties": {"name": _WORD, "port": _NUMBER}}
-_SPEC: Object = {"type": "object", "properties": {
+FIELDS: Object = {
     "replicas": _NUMBER, "min": _NUMBER, "max": _NUMBER, "name": {"type": "string", "maxLength": 50},
     "when": {"type": "string", "format": "date-time"}, "wait": {"type": "string", "format": "duration"},
     "share": {"type": "number"}, "list": {"type": "array", "maxItems": 10, "items": _WORD},
@@ -23,7 +23,7 @@ _SPEC: Object = {"type": "object", "properties": {
               "items": _PORT},
     "map": {"type": "object", "maxProperties": 10, "additionalProperties": _WORD},
     "x-dash": {"type": "string"}, "namespace": {"type": "string"}, "size": {"x-kubernetes-int-or-string": True},
-}}
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Case:
     ours: str | None = None
 
     def definition(self) -> Object:
-        spec: dict[str, Any] = copy.deepcopy(_SPEC)
-        fields = spec["properties"]
+        fields = copy.deepcopy(FIELDS)
+        spec: dict[str, Any] = {"type": "object", "properties": fields}
         root = {"type": "object", "properties": {"spec": spec}}
         place = {"root": root, "spec": spec, "items": fields["ports"]["items"], **fields}[self.at]
         place["x-kubernetes-validations"] = list(self.rules)
