@@ -12,11 +12,8 @@ from tests.unit.cluster.controllers.workloads import test_stateful_sets as state
 from tests.unit.cluster.controllers.workloads.scene import Scene, scene, workload
 from tests.unit.cluster.controllers.workloads.test_deployments import patch, revisions, set_image
 
+from trainmaster.api.core import BATCH_JOBS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS
 from trainmaster.api.meta import Object
-from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS
-from trainmaster.cluster.controllers.workloads.jobs import JOBS
-from trainmaster.cluster.controllers.workloads.replica_sets import REPLICA_SETS
-from trainmaster.cluster.controllers.workloads.stateful_sets import STATEFUL_SETS
 
 pytestmark = pytest.mark.faults
 
@@ -64,14 +61,14 @@ async def resize(it: Scene) -> Object:
 
 
 async def job_end(it: Scene) -> Object:
-    status = (await it.client.get(JOBS, "web", "default"))["status"]
+    status = (await it.client.get(BATCH_JOBS, "web", "default"))["status"]
     said = [(each["type"], each["status"], each["reason"]) for each in status.get("conditions") or ()]
     pods = sorted((pod["status"]["phase"], tuple(pod["metadata"].get("finalizers") or ())) for pod in await it.pods())
     return {"counts": await job_tests.counts(it), "said": said, "pods": pods}
 
 
 async def job_with_failures(it: Scene) -> Object:
-    await it.client.create(JOBS, job_tests.job(completions=3, parallelism=2, backoffLimit=3))
+    await it.client.create(BATCH_JOBS, job_tests.job(completions=3, parallelism=2, backoffLimit=3))
     await it.settle(5)
     await job_tests.finish(it, "Failed")
     await it.settle(40)
@@ -83,7 +80,7 @@ async def job_with_failures(it: Scene) -> Object:
 
 
 async def job_that_fails(it: Scene) -> Object:
-    await it.client.create(JOBS, job_tests.job(completions=2, parallelism=2, backoffLimit=0))
+    await it.client.create(BATCH_JOBS, job_tests.job(completions=2, parallelism=2, backoffLimit=0))
     await it.settle(5)
     await it.bind()
     first = (await it.pods())[0]["metadata"]["name"]
@@ -95,7 +92,7 @@ async def job_that_fails(it: Scene) -> Object:
 
 
 async def indexed_job(it: Scene) -> Object:
-    await it.client.create(JOBS, job_tests.job(
+    await it.client.create(BATCH_JOBS, job_tests.job(
         completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=1))
     await it.settle(5)
     await job_tests.finish(it, "Failed", "web-1-*")
@@ -106,11 +103,11 @@ async def indexed_job(it: Scene) -> Object:
 
 
 async def suspended_job(it: Scene) -> Object:
-    await it.client.create(JOBS, job_tests.job(parallelism=2))
+    await it.client.create(BATCH_JOBS, job_tests.job(parallelism=2))
     await it.settle(5)
-    await it.client.patch(JOBS, "web", "default", {"spec": {"suspend": True}})
+    await it.client.patch(BATCH_JOBS, "web", "default", {"spec": {"suspend": True}})
     await it.run(2)
-    await it.client.patch(JOBS, "web", "default", {"spec": {"suspend": False}})
+    await it.client.patch(BATCH_JOBS, "web", "default", {"spec": {"suspend": False}})
     await it.settle(5)
     return await job_end(it)
 

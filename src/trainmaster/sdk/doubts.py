@@ -8,14 +8,13 @@ such as a claim, may not be there: then its pods wait, and nobody knows for what
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainmaster.api.core import CONFIG_MAPS, PODS, PRIORITY_CLASSES, SECRETS
+from trainmaster.api.core import CLAIMS, CONFIG_MAPS, PODS, PRIORITY_CLASSES, SECRETS
 from trainmaster.api.groups import KUBE_BATCH_QUEUES, T9K_QUEUES, VOLCANO_QUEUES
 from trainmaster.api.meta import Object, Resource, name_of, namespace_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import ApiError, Invalid, NotFound
 from trainmaster.sdk.manifests import Manifest
 
-CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 QUEUES = (VOLCANO_QUEUES, KUBE_BATCH_QUEUES, T9K_QUEUES)
 # Made by those who schedule, or by the cluster itself.
 GIVEN = {"Queue": {"", "default"}, "PriorityClass": {"", "system-cluster-critical", "system-node-critical"}}

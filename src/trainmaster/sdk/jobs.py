@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.api.core import BATCH_JOBS
 from trainmaster.api.membership import JOB_NAME
 from trainmaster.api.meta import (
     Object,
@@ -20,7 +21,6 @@ from trainmaster.api.meta import (
 )
 
 GROUP = "kubeflow.org"
-BATCH = Resource("batch", "v1", "jobs", "Job")
 BATCH_NAME = "batch.kubernetes.io/job-name"
 
 WAITING, RUNNING, RESTARTING, SUSPENDED = "Waiting", "Running", "Restarting", "Suspended"
@@ -36,7 +36,7 @@ def is_training(resource: Resource) -> bool:
 
 def is_job(resource: Resource) -> bool:
     """The same, or a plain Job."""
-    return is_training(resource) or (resource.group, resource.plural) == (BATCH.group, BATCH.plural)
+    return is_training(resource) or (resource.group, resource.plural) == (BATCH_JOBS.group, BATCH_JOBS.plural)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ the same ones run on an event loop (`AsyncClient`) and without one (`Client`, se
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from trainmaster.api.core import BATCH_JOBS
 from trainmaster.api.meta import Object, Resource, key_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import Served, survey
 from trainmaster.kube.errors import Forbidden, NotFound
 from trainmaster.sdk.errors import NoJob, NoSuchKind
-from trainmaster.sdk.jobs import BATCH, WAITING, Job, is_job, is_training
+from trainmaster.sdk.jobs import WAITING, Job, is_job, is_training
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -136,7 +137,7 @@ class Session:
             hint = f"Did you mean {' or '.join(same)}?"
         elif near:
             hint = f"Did you mean {near[0]}?"
-        elif not kinds or kinds == [BATCH]:
+        elif not kinds or kinds == [BATCH_JOBS]:
             hint = "The cluster has no kinds of training jobs; `trainmaster crds | kubectl apply -f -` adds them."
         elif others:
             hint = f"There {'are' if len(others) > 1 else 'is'} {some(sorted(others))}."

@@ -2,8 +2,9 @@
 
 import pytest
 
+from trainmaster.api.core import BATCH_JOBS
 from trainmaster.api.meta import Object, Resource
-from trainmaster.sdk.jobs import BATCH, Job, Role, is_job
+from trainmaster.sdk.jobs import Job, Role, is_job
 
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 
@@ -16,7 +17,7 @@ def tfjob(*conditions: tuple[str, str], waits: str = "", **status: object) -> Jo
 
 
 def batch(**status: object) -> Job:
-    return Job(BATCH, {"metadata": {"name": "a"}, "spec": {"parallelism": 3, "completions": 2}, "status": status})
+    return Job(BATCH_JOBS, {"metadata": {"name": "a"}, "spec": {"parallelism": 3, "completions": 2}, "status": status})
 
 
 FIRST = {"ended": [{"pod": "a-worker-1", "exitCode": 137, "says": "killed for lack of memory"}]}
@@ -62,7 +63,7 @@ def test_roles_are_counted() -> None:
     ("resource", "expected"),
     [
         pytest.param(TFJOBS, True, id="a kind of kubeflow whose name ends in Job"),
-        pytest.param(BATCH, True, id="a plain Job"),
+        pytest.param(BATCH_JOBS, True, id="a plain Job"),
         pytest.param(Resource("kubeflow.org", "v1", "notebooks", "Notebook"), False, id="another kind of kubeflow"),
         pytest.param(Resource("batch", "v1", "cronjobs", "CronJob"), False, id="another kind of batch"),
     ],
@@ -74,7 +75,7 @@ def test_what_a_job_is(resource: Resource, expected: bool) -> None:
 def test_the_launcher_of_an_mpi_job_is_a_part_of_it() -> None:
     owner: Object = {"kind": "MPIJob", "name": "a", "uid": "1", "controller": True}
 
-    assert Job(BATCH, {"metadata": {"name": "a", "ownerReferences": [owner]}}).owned
+    assert Job(BATCH_JOBS, {"metadata": {"name": "a", "ownerReferences": [owner]}}).owned
     assert not batch().owned
 
 

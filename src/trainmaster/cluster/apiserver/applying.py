@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from trainmaster.api.meta import Json, Object, Resource
+from trainmaster.api.core import SCALES
+from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import bodies, builtin, conforming, failures, fieldsets, managers, merging, shapes
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.fieldsets import FieldSet
@@ -23,7 +24,6 @@ BEFORE = "before-first-apply"
 # kubectl's own record of what it applied, and the author that keeps it up to date.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl"
-SCALE = Resource("autoscaling", "v1", "scales", "Scale")
 NULL = 'Invalid value: "null"'
 _STRIPPED: FieldSet = {"f:apiVersion": {}, "f:kind": {}, "f:metadata": {
     ".": {}, **{f"f:{name}": {} for name in sorted(shapes.UNOWNED)}}}
@@ -35,7 +35,7 @@ class Conflict(failures.Failure):
     def __init__(self, found: dict[Identity, FieldSet], *, scaling: bool = False) -> None:
         self.found = found
         if scaling:       # seen from a scale, all ordinary writers wrote scales
-            found = {(me[0], me[1], SCALE.api_version if me[1] == UPDATE else "", me[3]): fields
+            found = {(me[0], me[1], SCALES.api_version if me[1] == UPDATE else "", me[3]): fields
                      for me, fields in found.items()}
         paths = {me: list(fieldsets.paths(fields)) for me, fields in found.items()}
         causes = [Cause(path, "FieldManagerConflict", f"conflict with {_named(me)}")
@@ -280,9 +280,9 @@ def of_scale(kind: Kind, scale: Object) -> Object:
     """A configuration of a scale as one of the object. Raises Failure 400 or 500."""
     assert kind.scale is not None
     version, named = str(scale.get("apiVersion") or ""), str(scale.get("kind") or "")
-    if (version, named) != (SCALE.api_version, SCALE.kind):
+    if (version, named) != (SCALES.api_version, SCALES.kind):
         raise failures.bad_request(f"invalid object type: {_group_version(version)}, Kind={named}")
-    type_ = builtin.shape_of(SCALE.api_version, SCALE.kind)
+    type_ = builtin.shape_of(SCALES.api_version, SCALES.kind)
     assert type_ is not None
     meta = scale.get("metadata")
     if faults := conforming.faults_of_type(scale, type_.name, shapes.of_type(type_.name)):

@@ -7,6 +7,7 @@ from functools import partial
 
 import orjson
 
+from trainmaster.api.core import SCALES
 from trainmaster.api.meta import Json, Resource
 from trainmaster.cluster.apiserver import applying, builtin, connecting, failures, parts, patching
 from trainmaster.cluster.apiserver.answers import in_json
@@ -97,5 +98,5 @@ class Deeds:
 
     @staticmethod
     def _asked_to_scale(call: Call, operation: str) -> Asked:
-        return call.asked(operation, kind=parts.SCALE, shown=partial(parts.scale_of, call.kind),
+        return call.asked(operation, kind=SCALES, shown=partial(parts.scale_of, call.kind),
                           taken=partial(parts.rescaled, call.kind))

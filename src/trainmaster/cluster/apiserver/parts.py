@@ -19,7 +19,6 @@ from trainmaster.cluster.apiserver.routing import Query
 
 BINDING = Resource("", "v1", "pods/binding", "Binding")
 EVICTION = Resource("policy", "v1", "evictions", "Eviction")
-SCALE = Resource("autoscaling", "v1", "scales", "Scale")
 SUCCESS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 

@@ -8,10 +8,10 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainmaster.api.core import ENDPOINTS, SERVICES
+from trainmaster.api.core import ENDPOINT_SLICES, ENDPOINTS, SERVICES
 from trainmaster.api.meta import Object, Resource, being_deleted, labels_of, metadata
 from trainmaster.cluster.controllers.kinds import Kinds
-from trainmaster.cluster.controllers.slices import ENDPOINT_SLICES, SERVICE_NAME
+from trainmaster.cluster.controllers.slices import SERVICE_NAME
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists
 from trainmaster.runtime.clock import Clock

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from trainmaster.api.core import ENDPOINTS, PODS, SERVICES
+from trainmaster.api.core import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
 from trainmaster.api.meta import (
     Key,
     Object,
@@ -30,7 +30,7 @@ from trainmaster.cluster.controllers.backing import Selectors, is_backed, is_hea
 from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.reduced import Reduced
 from trainmaster.cluster.controllers.refusals import namespace_is_ending
-from trainmaster.cluster.controllers.slices import ENDPOINT_SLICES, MANAGED_BY, MANAGER, SERVICE_NAME, changes
+from trainmaster.cluster.controllers.slices import MANAGED_BY, MANAGER, SERVICE_NAME, changes
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, Forbidden, NotFound
 from trainmaster.runtime.clock import Clock

@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmaster.api.meta import Object, Resource, labels_of, metadata, name_of, namespace_of, uid_of
+from trainmaster.api.core import ENDPOINT_SLICES
+from trainmaster.api.meta import Object, labels_of, metadata, name_of, namespace_of, uid_of
 from trainmaster.cluster.controllers.backing import (
     HEADLESS,
     Port,
@@ -23,7 +24,6 @@ from trainmaster.cluster.controllers.backing import (
     target,
 )
 
-ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from trainmaster.api.core import PODS, SERVICES
+from trainmaster.api.core import ENDPOINT_SLICES, PODS, SERVICES
 from trainmaster.api.meta import Object, uid_of
 from trainmaster.cluster.kubelet import cgroups, holder, reap, records
 from trainmaster.cluster.kubelet.cgroups import Cgroups
@@ -29,7 +29,7 @@ from trainmaster.cluster.kubelet.rootfs import SECRET_DIRECTORIES
 from trainmaster.cluster.kubelet.settings import NodeSettings
 from trainmaster.cluster.network.addresses import Addresses
 from trainmaster.cluster.network.doors import Doors
-from trainmaster.cluster.network.forwarding import ENDPOINT_SLICES, has_door, is_behind_door, opens_door
+from trainmaster.cluster.network.forwarding import has_door, is_behind_door, opens_door
 from trainmaster.cluster.network.nameserver import Nameserver
 from trainmaster.cluster.network.upstream import Upstream, resolvers
 from trainmaster.kube.client import Client

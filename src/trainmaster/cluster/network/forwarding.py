@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trainmaster.api.meta import Key, Object, Resource, labels_of, name_of, namespace_of
+from trainmaster.api.meta import Key, Object, labels_of, name_of, namespace_of
 from trainmaster.cluster.network.layout import DNS_PORT, WAY_OUT_PORT
 
-ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 SERVICE_NAME = "kubernetes.io/service-name"
 HEADLESS = "service.kubernetes.io/headless"
 LOOPBACK = "127.0.0.1"

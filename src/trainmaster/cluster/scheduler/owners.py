@@ -5,13 +5,12 @@ Only kinds that are known here are asked for: a scheduler that may read everythi
 
 from collections.abc import Mapping
 
+from trainmaster.api.core import REPLICA_SETS, STATEFUL_SETS
 from trainmaster.api.kubeflow_v1 import KINDS
 from trainmaster.api.meta import Object, Resource, controller_of, namespace_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import Forbidden, NotFound
 
-REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
-STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 _NO_REPLICAS: Object = {"spec": {"replicas": 0}}
 _SUSPENDED: Object = {"spec": {"suspend": True}}
 _PAUSED: Object = {"spec": {"runMode": {"pause": {"enabled": True}}}}

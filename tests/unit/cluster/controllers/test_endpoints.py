@@ -7,13 +7,13 @@ import pytest
 from tests.unit.cluster.controllers.backed import running, service
 from tests.unit.cluster.controllers.stage import at_work, definition, names
 
-from trainmaster.api.core import ENDPOINTS, PODS, SERVICES
+from trainmaster.api.core import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
 from trainmaster.api.meta import Object, labels_of
 from trainmaster.cluster.controllers import announce, endpoints
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.cluster.controllers.kinds import Kinds
-from trainmaster.cluster.controllers.slices import ENDPOINT_SLICES, MANAGED_BY, MANAGER, SERVICE_NAME
+from trainmaster.cluster.controllers.slices import MANAGED_BY, MANAGER, SERVICE_NAME
 from trainmaster.kube.client import Client
 from trainmaster.kube.transport import Request
 from trainmaster.testing.clock import VirtualClock

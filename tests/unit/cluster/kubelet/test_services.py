@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from tests.unit.cluster.kubelet.node import SYSTEM_PYTHON, Node, as_an_ordinary_user
 
-from trainmaster.api.core import PODS, SERVICES
+from trainmaster.api.core import ENDPOINT_SLICES, PODS, SERVICES
 from trainmaster.api.meta import Object
-from trainmaster.cluster.network.forwarding import ENDPOINT_SLICES
 from trainmaster.testing.builders import pod as built
 
 SERVE = (

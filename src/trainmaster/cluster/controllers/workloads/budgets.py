@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from math import ceil
 
 from trainmaster.api.budgets import BUDGETS, said, selects
-from trainmaster.api.core import PODS
+from trainmaster.api.core import PODS, REPLICA_SETS
 from trainmaster.api.meta import (
     Json,
     Key,
@@ -28,7 +28,6 @@ from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.reduced import Reduced
 from trainmaster.cluster.controllers.workloads.following import IN_NAMESPACE, workloads
 from trainmaster.cluster.controllers.workloads.pods import is_ready
-from trainmaster.cluster.controllers.workloads.replica_sets import REPLICA_SETS
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import NotFound
 from trainmaster.runtime.clock import Clock

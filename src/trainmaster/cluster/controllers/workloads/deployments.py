@@ -2,20 +2,18 @@
 
 from datetime import datetime
 
-from trainmaster.api.meta import Key, Object, Resource, being_deleted, controller_of, name_of, namespace_of, uid_of
+from trainmaster.api.core import DEPLOYMENTS, REPLICA_SETS
+from trainmaster.api.meta import Key, Object, being_deleted, controller_of, name_of, namespace_of, uid_of
 from trainmaster.cluster.controllers.workloads import revisions, rollout, rollout_status
 from trainmaster.cluster.controllers.workloads.claims import claim
 from trainmaster.cluster.controllers.workloads.following import Dependents, Followed, workloads
 from trainmaster.cluster.controllers.workloads.hands import later
-from trainmaster.cluster.controllers.workloads.replica_sets import REPLICA_SETS
 from trainmaster.cluster.controllers.workloads.replicas import wanted
 from trainmaster.cluster.controllers.workloads.rollout import Sizes
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, KubeError, NotFound
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.recorder import Recorder
-
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 
 
 def selector_of(deployment: Object) -> Object:

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from trainmaster.api.core import PODS
+from trainmaster.api.core import BATCH_JOBS, PODS
 from trainmaster.api.meta import (
     Key,
     Object,
-    Resource,
     controller_of,
     metadata,
     name_of,
@@ -27,7 +26,6 @@ from trainmaster.kube.errors import Conflict, NotFound
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.recorder import Recorder
 
-JOBS = Resource("batch", "v1", "jobs", "Job")
 # Name, take off, count: more rounds only where more pods ended than a status may name.
 ROUNDS = 4
 
@@ -44,7 +42,9 @@ class Jobs:
         self._clock = clock
         self._pods = pods
         self._hands = Hands(client, PODS, pods.recent, Recorder(client, "job-controller", clock))
-        self.followed = Followed(JOBS, workloads(client, JOBS, clock), pods, clock, selector_of, self.reconcile)
+        self.followed = Followed(
+            BATCH_JOBS, workloads(client, BATCH_JOBS, clock), pods, clock, selector_of, self.reconcile
+        )
 
     async def reconcile(self, key: Key) -> datetime | None:
         job = self.followed.get(key)
@@ -63,7 +63,8 @@ class Jobs:
     async def _step(self, job: Object) -> tuple[Object, Plan]:
         selector = selector_of(job)
         pods = await claim(
-            self._client, JOBS, job, selector, PODS, self._pods.candidates(job, selector), self._pods.recent, FINALIZER
+            self._client, BATCH_JOBS, job, selector, PODS, self._pods.candidates(job, selector), self._pods.recent,
+            FINALIZER,
         )
         todo = plan(job, pods, self._clock.now())
         failure = await self._hands.delete(job, todo.delete)
@@ -85,7 +86,7 @@ class Jobs:
     async def _write(self, job: Object, status: Object) -> Object:
         if status == (job.get("status") or {}):
             return job
-        stored = await self._client.replace(JOBS, {**job, "status": status}, subresource="status")
+        stored = await self._client.replace(BATCH_JOBS, {**job, "status": status}, subresource="status")
         return self.followed.written(stored)
 
     async def _release(self, pods: Sequence[Object]) -> None:
@@ -125,6 +126,6 @@ class Jobs:
     async def _expire(self, job: Object) -> None:
         with suppress(NotFound, Conflict):    # a conflict: it changed, and is looked at again
             await self._client.delete(
-                JOBS, name_of(job), namespace_of(job), uid=uid_of(job), revision=revision_of(job),
+                BATCH_JOBS, name_of(job), namespace_of(job), uid=uid_of(job), revision=revision_of(job),
                 propagation="Foreground",
             )

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from trainmaster.api.budgets import BUDGETS
+from trainmaster.api.core import BATCH_JOBS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS
 from trainmaster.api.meta import Resource
 from trainmaster.cluster.controllers.graph import Item
 from trainmaster.cluster.controllers.inventory import Inventory
@@ -15,15 +16,11 @@ from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.workloads import following
 from trainmaster.cluster.controllers.workloads.budgets import Budgets
 from trainmaster.cluster.controllers.workloads.completion import FINALIZER
-from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS, Deployments
+from trainmaster.cluster.controllers.workloads.deployments import Deployments
 from trainmaster.cluster.controllers.workloads.following import Dependents, Followed
-from trainmaster.cluster.controllers.workloads.jobs import JOBS, Jobs
-from trainmaster.cluster.controllers.workloads.replica_sets import (
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    ReplicaSets,
-)
-from trainmaster.cluster.controllers.workloads.stateful_sets import REVISIONS, STATEFUL_SETS, StatefulSets
+from trainmaster.cluster.controllers.workloads.jobs import Jobs
+from trainmaster.cluster.controllers.workloads.replica_sets import REPLICATION_CONTROLLERS, ReplicaSets
+from trainmaster.cluster.controllers.workloads.stateful_sets import REVISIONS, StatefulSets
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 
@@ -43,14 +40,15 @@ async def run(client: Client, clock: Clock, inventory: Inventory) -> None:
         if (event := seen.get((after.resource.group, after.resource.plural))) is not None:
             event.set()
         if FINALIZER in after.finalizers:
-            seen[JOBS.group, JOBS.plural].set()     # a pod of a Job that may be gone: somebody must let it go
+            # A pod of a Job that may be gone: somebody must let it go.
+            seen[BATCH_JOBS.group, BATCH_JOBS.plural].set()
 
     families: list[tuple[asyncio.Event, Callable[[Dependents], list[Followed]]]] = [
         (first(REPLICA_SETS, DEPLOYMENTS), lambda pods: _deployments(client, clock, pods)),
         (first(REPLICATION_CONTROLLERS),
          lambda pods: [ReplicaSets(REPLICATION_CONTROLLERS, client, clock, pods).followed]),
         (first(STATEFUL_SETS), lambda pods: [_stateful_sets(client, clock, pods)]),
-        (first(JOBS), lambda pods: [Jobs(client, clock, pods).followed]),
+        (first(BATCH_JOBS), lambda pods: [Jobs(client, clock, pods).followed]),
     ]
     budgets = first(BUDGETS)
     inventory.on_change(something_changed)

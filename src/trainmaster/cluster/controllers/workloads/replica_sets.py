@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from trainmaster.api.core import PODS
+from trainmaster.api.core import PODS, REPLICA_SETS
 from trainmaster.api.meta import Key, Object, Resource
 from trainmaster.cluster.controllers.workloads import replicas
 from trainmaster.cluster.controllers.workloads.claims import claim
@@ -14,7 +14,6 @@ from trainmaster.kube.errors import NotFound
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.recorder import Recorder
 
-REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController")
 _COMPONENTS = {REPLICA_SETS: "replicaset-controller", REPLICATION_CONTROLLERS: "replication-controller"}
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from trainmaster.api.core import CLAIMS, PODS
+from trainmaster.api.core import CLAIMS, PODS, STATEFUL_SETS
 from trainmaster.api.meta import Key, Object, Resource, controller_of, name_of, namespace_of, uid_of
 from trainmaster.cluster.controllers.workloads import ordinals
 from trainmaster.cluster.controllers.workloads.claims import claim
@@ -16,7 +16,6 @@ from trainmaster.kube.errors import AlreadyExists, KubeError, NotFound
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.recorder import Recorder
 
-STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 _WORDS = Words(
     created="Create Pod {name} in StatefulSet {owner} successful",

@@ -6,11 +6,9 @@ import pytest
 from tests.unit.cluster.controllers.workloads.scene import scene, workload
 
 from trainmaster.api.budgets import BUDGETS
-from trainmaster.api.core import PODS
+from trainmaster.api.core import DEPLOYMENTS, PODS, REPLICA_SETS
 from trainmaster.api.meta import Object, timestamp
 from trainmaster.cluster.controllers.workloads.budgets import status
-from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS
-from trainmaster.cluster.controllers.workloads.replica_sets import REPLICA_SETS
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -4,10 +4,8 @@ from typing import Any
 
 from tests.unit.cluster.controllers.workloads.scene import Scene, scene, workload
 
-from trainmaster.api.core import EVENTS
+from trainmaster.api.core import DEPLOYMENTS, EVENTS, REPLICA_SETS
 from trainmaster.api.meta import Json, Object, name_of
-from trainmaster.cluster.controllers.workloads.deployments import DEPLOYMENTS
-from trainmaster.cluster.controllers.workloads.replica_sets import REPLICA_SETS
 
 
 def deployment(**spec: Any) -> Object:

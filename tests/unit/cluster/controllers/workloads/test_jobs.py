@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from tests.unit.cluster.controllers.workloads.scene import Scene, scene, template
 
-from trainmaster.api.core import EVENTS, PODS
+from trainmaster.api.core import BATCH_JOBS, EVENTS, PODS
 from trainmaster.api.meta import Object, metadata, moment, name_of, timestamp
 from trainmaster.cluster.controllers.workloads.completion import FINALIZER, Tally
 from trainmaster.cluster.controllers.workloads.indexes import INDEX
 from trainmaster.cluster.controllers.workloads.job_pods import need
-from trainmaster.cluster.controllers.workloads.jobs import JOBS
 from trainmaster.kube.errors import NotFound
 
 
@@ -23,7 +22,7 @@ def job(restart: str = "Never", **spec: Any) -> Object:
 
 
 async def get(it: Scene) -> Object:
-    return await it.client.get(JOBS, "web", "default")
+    return await it.client.get(BATCH_JOBS, "web", "default")
 
 
 async def counts(it: Scene) -> Object:
@@ -52,7 +51,7 @@ async def finish(it: Scene, phase: str = "Succeeded", pattern: str = "*", code: 
 async def test_a_job_runs_to_its_end() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(completions=3, parallelism=2))
+        await it.client.create(BATCH_JOBS, job(completions=3, parallelism=2))
         await it.settle()
         seen = [await counts(it)]
         pod = (await it.pods())[0]
@@ -78,7 +77,7 @@ async def test_a_job_runs_to_its_end() -> None:
 async def test_without_completions_one_success_is_enough() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(parallelism=3))
+        await it.client.create(BATCH_JOBS, job(parallelism=3))
         await it.settle()
         await finish(it, pattern=name_of((await it.pods())[0]))
         between = await counts(it)
@@ -91,7 +90,7 @@ async def test_without_completions_one_success_is_enough() -> None:
 async def test_failures_are_retried_ever_more_slowly_up_to_the_limit() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(backoffLimit=2))
+        await it.client.create(BATCH_JOBS, job(backoffLimit=2))
         waits = []
         for _ in range(3):
             await it.settle()
@@ -110,7 +109,7 @@ async def test_failures_are_retried_ever_more_slowly_up_to_the_limit() -> None:
 async def test_a_failed_job_stops_its_other_pods_and_ends_when_they_are_gone() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(parallelism=2, completions=2, backoffLimit=0))
+        await it.client.create(BATCH_JOBS, job(parallelism=2, completions=2, backoffLimit=0))
         await it.settle()
         await it.bind()
         await finish(it, "Failed", name_of((await it.pods())[0]))
@@ -126,7 +125,7 @@ async def test_a_failed_job_stops_its_other_pods_and_ends_when_they_are_gone() -
 async def test_a_deadline_needs_no_event() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(activeDeadlineSeconds=60))
+        await it.client.create(BATCH_JOBS, job(activeDeadlineSeconds=60))
         await it.settle(55)
         early = await said(it)
         await it.settle(10)
@@ -139,17 +138,17 @@ async def test_a_deadline_needs_no_event() -> None:
 async def test_a_suspended_job_has_no_pods_and_starts_anew() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(parallelism=2, suspend=True))
+        await it.client.create(BATCH_JOBS, job(parallelism=2, suspend=True))
         await it.settle()
         first = (await said(it), len(await it.pods()), "startTime" in (await get(it))["status"])
-        await it.client.patch(JOBS, "web", "default", {"spec": {"suspend": False}})
+        await it.client.patch(BATCH_JOBS, "web", "default", {"spec": {"suspend": False}})
         await it.settle()
         began = moment((await get(it))["status"]["startTime"])
         await it.settle(60)
-        await it.client.patch(JOBS, "web", "default", {"spec": {"suspend": True}})
+        await it.client.patch(BATCH_JOBS, "web", "default", {"spec": {"suspend": True}})
         await it.run(1)
         paused = (await said(it), len(await it.pods()), await counts(it))
-        await it.client.patch(JOBS, "web", "default", {"spec": {"suspend": False}})
+        await it.client.patch(BATCH_JOBS, "web", "default", {"spec": {"suspend": False}})
         await it.settle()
 
         assert ([("Suspended", "JobSuspended")], 0, False) == first
@@ -161,7 +160,7 @@ async def test_a_suspended_job_has_no_pods_and_starts_anew() -> None:
 async def test_a_job_goes_when_its_time_is_over() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(ttlSecondsAfterFinished=60))
+        await it.client.create(BATCH_JOBS, job(ttlSecondsAfterFinished=60))
         await it.settle()
         await finish(it)
         await it.settle(30)
@@ -174,7 +173,7 @@ async def test_a_job_goes_when_its_time_is_over() -> None:
 async def test_each_index_is_done_once() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(completionMode="Indexed", completions=4, parallelism=2))
+        await it.client.create(BATCH_JOBS, job(completionMode="Indexed", completions=4, parallelism=2))
         await it.settle()
         pod = (await it.pods())[0]
         await finish(it, pattern="web-0-*")
@@ -196,7 +195,7 @@ async def test_each_index_is_done_once() -> None:
 async def test_an_index_that_failed_too_often_leaves_the_others_alone() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(
+        await it.client.create(BATCH_JOBS, job(
             completionMode="Indexed", completions=3, parallelism=3, backoffLimitPerIndex=1))
         await it.settle()
         for _ in range(2):
@@ -221,7 +220,7 @@ async def test_an_index_that_failed_too_often_leaves_the_others_alone() -> None:
 async def test_what_an_exit_code_means(rule: Object, expected: list[tuple[str, str]], failed: int) -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(podFailurePolicy={"rules": [rule]}))
+        await it.client.create(BATCH_JOBS, job(podFailurePolicy={"rules": [rule]}))
         await it.settle()
         name = name_of((await it.pods())[0])
         await finish(it, "Failed", code=42)
@@ -237,7 +236,8 @@ async def test_a_success_policy_ends_a_job_early() -> None:
     async with scene() as it:
         it.begin()
         policy = {"rules": [{"succeededIndexes": "0"}]}
-        await it.client.create(JOBS, job(completionMode="Indexed", completions=3, parallelism=3, successPolicy=policy))
+        await it.client.create(
+            BATCH_JOBS, job(completionMode="Indexed", completions=3, parallelism=3, successPolicy=policy))
         await it.settle()
         await it.bind()
         await finish(it, pattern="web-0-*")
@@ -256,7 +256,7 @@ async def test_a_success_policy_ends_a_job_early() -> None:
 async def test_a_deleted_pod_is_replaced(policy: str, expected: tuple[int, Object]) -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(podReplacementPolicy=policy))
+        await it.client.create(BATCH_JOBS, job(podReplacementPolicy=policy))
         await it.settle()
         await it.bind()
         pod = (await it.pods())[0]
@@ -269,7 +269,7 @@ async def test_a_deleted_pod_is_replaced(policy: str, expected: tuple[int, Objec
 async def test_restarts_in_place_count_too() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job("OnFailure", backoffLimit=2))
+        await it.client.create(BATCH_JOBS, job("OnFailure", backoffLimit=2))
         await it.settle()
         again = {"name": "c", "restartCount": 2, "image": "i", "imageID": "", "ready": True, "state": {}}
         await it.report(containerStatuses=[again])
@@ -281,10 +281,10 @@ async def test_restarts_in_place_count_too() -> None:
 async def test_pods_of_a_job_that_went_while_nobody_looked_are_let_go() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job())
+        await it.client.create(BATCH_JOBS, job())
         await it.settle()
         await it.end()
-        await it.client.delete(JOBS, "web", "default", propagation="Background")
+        await it.client.delete(BATCH_JOBS, "web", "default", propagation="Background")
         with pytest.raises(NotFound):
             await get(it)
         name = name_of((await it.pods())[0])
@@ -298,7 +298,7 @@ async def test_pods_of_a_job_that_went_while_nobody_looked_are_let_go() -> None:
 async def test_a_job_of_somebody_else_is_left_alone() -> None:
     async with scene() as it:
         it.begin()
-        await it.client.create(JOBS, job(managedBy="kueue.x-k8s.io/multikueue"))
+        await it.client.create(BATCH_JOBS, job(managedBy="kueue.x-k8s.io/multikueue"))
         await it.settle()
 
         assert ([], {}) == (await it.pods(), await counts(it))

@@ -3,10 +3,10 @@
 import pytest
 from tests.unit.cluster.controllers.workloads.scene import Scene, scene, template, workload
 
-from trainmaster.api.core import EVENTS, PODS
+from trainmaster.api.core import EVENTS, PODS, REPLICA_SETS
 from trainmaster.api.meta import Object, Resource, controller_of, name_of
 from trainmaster.cluster.controllers.quotas import QUOTAS
-from trainmaster.cluster.controllers.workloads.replica_sets import REPLICA_SETS, REPLICATION_CONTROLLERS
+from trainmaster.cluster.controllers.workloads.replica_sets import REPLICATION_CONTROLLERS
 
 BOTH = pytest.mark.parametrize(("resource", "made"), [
     pytest.param(REPLICA_SETS, workload("ReplicaSet", replicas=3), id="a replica set"),

@@ -5,11 +5,11 @@ from typing import Any
 
 from tests.unit.cluster.controllers.workloads.scene import Scene, scene, workload
 
-from trainmaster.api.core import CLAIMS, EVENTS, PODS
+from trainmaster.api.core import CLAIMS, EVENTS, PODS, STATEFUL_SETS
 from trainmaster.api.meta import Json, Object, name_of
 from trainmaster.cluster.controllers.workloads.ordinals import plan
 from trainmaster.cluster.controllers.workloads.replicas import MOST_AT_ONCE
-from trainmaster.cluster.controllers.workloads.stateful_sets import REVISIONS, STATEFUL_SETS
+from trainmaster.cluster.controllers.workloads.stateful_sets import REVISIONS
 
 
 def stateful(**spec: Any) -> Object:
