@@ -28,7 +28,6 @@ from trainmaster.operator.preview import preview
 from trainmaster.sdk import errors
 from trainmaster.sdk.client import AsyncClient, Client
 from trainmaster.sdk.jobs import Job
-from trainmaster.sdk.manifests import ManifestError
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 MADE = "<!-- Written by tools/reference.py; change what it describes, then run `make docs`. -->\n\n"
@@ -179,7 +178,6 @@ def python() -> str:
               "|---|---|"]
     parts += [f"| `{name}` | {_cell(inspect.getdoc(each) or '')} |"
               for name, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, errors.SdkError)]
-    parts += [f"| `ManifestError` | {_cell(inspect.getdoc(ManifestError) or '')} |"]
     return "\n".join(parts)
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from trainmaster.sdk.client import Client as Client
     from trainmaster.sdk.errors import JobFailed as JobFailed
     from trainmaster.sdk.errors import JobGone as JobGone
+    from trainmaster.sdk.errors import ManifestError as ManifestError
     from trainmaster.sdk.errors import NoCluster as NoCluster
     from trainmaster.sdk.errors import NoJob as NoJob
     from trainmaster.sdk.errors import SdkError as SdkError
@@ -21,9 +22,12 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "AsyncClient": "client", "Client": "client", "Job": "jobs", "JobFailed": "errors", "JobGone": "errors",
-    "NoCluster": "errors", "NoJob": "errors", "SdkError": "errors", "TimedOut": "errors",
+    "ManifestError": "errors", "NoCluster": "errors", "NoJob": "errors", "SdkError": "errors", "TimedOut": "errors",
 }
-__all__ = ["AsyncClient", "Client", "Job", "JobFailed", "JobGone", "NoCluster", "NoJob", "SdkError", "TimedOut"]
+__all__ = [
+    "AsyncClient", "Client", "Job", "JobFailed", "JobGone", "ManifestError", "NoCluster", "NoJob", "SdkError",
+    "TimedOut",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from trainmaster.api.schema import definitions
 from trainmaster.cli.main import cli
 from trainmaster.kube.blocking import done
 from trainmaster.sdk.doubts import as_pod, templates
-from trainmaster.sdk.manifests import ManifestError
+from trainmaster.sdk.errors import ManifestError
 
 pytestmark = pytest.mark.kubernetes
 JOB = """\

@@ -22,7 +22,8 @@ def command(asked: cluster.Asked, files: tuple[str, ...], more: tuple[str, ...],
     """Create or change what files describe, by server-side apply."""
     from trainmaster.cli import mistakes
     from trainmaster.kube.blocking import done
-    from trainmaster.sdk.manifests import ManifestError, read
+    from trainmaster.sdk.errors import ManifestError
+    from trainmaster.sdk.manifests import read
 
     if not files and not more:
         raise click.UsageError("give a file, a folder, or - for standard input, with -f")

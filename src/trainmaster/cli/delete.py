@@ -52,7 +52,8 @@ class _Target:
 
     def in_files(self, files: tuple[str, ...]) -> "Iterator[tuple[Resource, Object]]":
         from trainmaster.kube.blocking import done
-        from trainmaster.sdk.manifests import ManifestError, read, unknown_kind
+        from trainmaster.sdk.errors import ManifestError
+        from trainmaster.sdk.manifests import read, unknown_kind
 
         for manifest in read(files, sys.stdin):
             resource = done(self._session.resource_of(manifest.thing))

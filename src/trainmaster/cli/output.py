@@ -54,7 +54,6 @@ def told(server: str = "") -> Iterator[None]:
     from trainmaster.kube.errors import ApiError, Forbidden, NotFound, Unreachable
     from trainmaster.kube.kubeconfig import KubeconfigError
     from trainmaster.sdk import errors
-    from trainmaster.sdk.manifests import ManifestError
 
     try:
         yield
@@ -64,7 +63,7 @@ def told(server: str = "") -> Iterator[None]:
         raise Told("\n  ".join([str(problem), *problem.details]), FAILED) from problem
     except (errors.TimedOut, errors.JobGone) as problem:
         raise Told(str(problem), FAILED) from problem
-    except (errors.SdkError, ManifestError, KubeconfigError) as problem:
+    except (errors.SdkError, KubeconfigError) as problem:
         raise Told(str(problem), BAD_INPUT) from problem
     except Unreachable as problem:
         raise Told(f"The cluster does not answer: {problem}. Is it up, and is this the right one?", NO_CLUSTER

@@ -14,7 +14,8 @@ import click
 from trainmaster.cli.cluster import seconds
 from trainmaster.cli.output import BAD_INPUT, FORMS, NO_CLUSTER, OBJECTS, Told, outcome, say, told
 from trainmaster.cli.view import LiveView, PlainView, RunView
-from trainmaster.sdk.manifests import Manifest, ManifestError, read
+from trainmaster.sdk.errors import ManifestError
+from trainmaster.sdk.manifests import Manifest, read
 from trainmaster.sdk.pulse import QUIET
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import click
 from trainmaster.api.meta import name_of
 from trainmaster.cli.cluster import output
 from trainmaster.cli.output import BAD_INPUT, printed, say
-from trainmaster.sdk.manifests import Manifest, ManifestError, files, read
+from trainmaster.sdk.errors import ManifestError
+from trainmaster.sdk.manifests import Manifest, files, read
 
 if TYPE_CHECKING:
     from trainmaster.local.validate import Finding

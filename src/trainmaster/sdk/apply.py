@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from trainmaster.api.meta import Object, Resource, metadata, name_of, revision_of
 from trainmaster.kube.client import APPLY_PATCH
 from trainmaster.kube.errors import ApiError, Conflict, NotFound
-from trainmaster.sdk.manifests import Manifest, ManifestError, unknown_kind
+from trainmaster.sdk.errors import ManifestError
+from trainmaster.sdk.manifests import Manifest, unknown_kind
 from trainmaster.sdk.session import Session
 
 MANAGER = "trainmaster"

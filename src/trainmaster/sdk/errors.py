@@ -7,6 +7,10 @@ class SdkError(Exception):
     """Any of these; the message says what, where and what to do."""
 
 
+class ManifestError(SdkError):
+    """Something the user wrote cannot be used: which file, where, what to do."""
+
+
 class NoCluster(SdkError):
     """There is no cluster to talk to."""
 

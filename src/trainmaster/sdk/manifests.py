@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import yaml
 
 from trainmaster.api.meta import Object
+from trainmaster.sdk.errors import ManifestError
 
 LARGEST = 4 << 20   # bytes of one file; an API server takes three megabytes for one object
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -27,10 +28,6 @@ class _Loader(_SAFE):  # type: ignore[misc]  # one of two classes of PyYAML, kno
                 raise yaml.constructor.ConstructorError(None, None, f"'{key.value}' is written twice", key.start_mark)
             seen.add(key.value)
         return dict(super().construct_mapping(node, deep=deep))
-
-
-class ManifestError(Exception):
-    """Something the user wrote cannot be used: which file, where, what to do."""
 
 
 @dataclass(frozen=True, slots=True)

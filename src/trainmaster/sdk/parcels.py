@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from pathspec import GitIgnoreSpec
 
 from trainmaster.api.meta import Object
-from trainmaster.sdk.manifests import ManifestError
+from trainmaster.sdk.errors import ManifestError
 from trainmaster.sdk.submit import FOR_JOB
 
 MOST_FILES = 5_000

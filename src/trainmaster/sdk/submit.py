@@ -8,9 +8,9 @@ from trainmaster.api.validation import problems
 from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import survey
 from trainmaster.kube.errors import AlreadyExists, ApiError, NotFound
-from trainmaster.sdk.errors import TimedOut
+from trainmaster.sdk.errors import ManifestError, TimedOut
 from trainmaster.sdk.jobs import Job, is_training
-from trainmaster.sdk.manifests import Manifest, ManifestError, unknown_kind
+from trainmaster.sdk.manifests import Manifest, unknown_kind
 from trainmaster.sdk.removal import remove
 from trainmaster.sdk.session import Clock
 

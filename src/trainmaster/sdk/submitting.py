@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from trainmaster.api.meta import Json
+from trainmaster.sdk.errors import ManifestError
 from trainmaster.sdk.jobs import Job, is_job
-from trainmaster.sdk.manifests import MAIN, SCRIPTS, Manifest, ManifestError, objects, parsed, read
+from trainmaster.sdk.manifests import MAIN, SCRIPTS, Manifest, objects, parsed, read
 from trainmaster.sdk.session import Session
 
 

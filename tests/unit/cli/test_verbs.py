@@ -280,4 +280,5 @@ except SystemExit:
     shown = subprocess.run([sys.executable, "-c", program], env=shell.environment, capture_output=True, text=True,
                            check=True).stdout
 
-    assert not [name for name in ("asyncio", "aiohttp", "msgspec", "rich", "cryptography") if f"'{name}'" in shown]
+    idle = ("asyncio", "aiohttp", "msgspec", "rich", "cryptography", "trainmaster.sdk.manifests")
+    assert not [name for name in idle if f"'{name}'" in shown]

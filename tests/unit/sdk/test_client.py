@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.unit.sdk.stage import INSTALLED, JOB, NodeAway, Stage
 
+import trainmaster
 from kubernetes import client as other
 from trainmaster import AsyncClient, Client, JobFailed, JobGone, NoJob, TimedOut
 from trainmaster.api import groups
@@ -20,9 +21,8 @@ from trainmaster.api.meta import Resource, timestamp
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.kube.errors import Forbidden, Unreachable
-from trainmaster.sdk.errors import NoReplica, NoSuchKind, NotPossible
+from trainmaster.sdk.errors import ManifestError, NoReplica, NoSuchKind, NotPossible
 from trainmaster.sdk.logs import Line, Wanted
-from trainmaster.sdk.manifests import ManifestError
 from trainmaster.sdk.session import Session
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
@@ -268,6 +268,15 @@ def test_importing_costs_next_to_nothing() -> None:
     assert ["trainmaster"] == [name for name in eval(shown) if name.split(".")[0] not in ("typing", "collections")
                                and "trainmaster" in name]
     assert not {"asyncio", "ssl", "yaml", "msgspec", "orjson"} & set(eval(shown))
+
+
+def test_what_the_package_names_is_there_and_its_errors_are_of_one_family() -> None:
+    named = {name: getattr(trainmaster, name) for name in trainmaster.__all__}
+
+    assert {"ManifestError", "NoCluster", "NoJob", "JobFailed", "JobGone", "TimedOut", "SdkError"} == {
+        name for name, each in named.items() if issubclass(each, trainmaster.SdkError)}
+    assert {"AsyncClient", "Client", "Job"} == {
+        name for name, each in named.items() if not issubclass(each, Exception)}
 
 
 def test_the_client_without_a_loop_loads_none() -> None:

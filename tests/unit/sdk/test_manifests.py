@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.sdk.manifests import ManifestError, read
+from trainmaster.sdk.errors import ManifestError
+from trainmaster.sdk.manifests import read
 
 JOB = "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: a}\n"
 

@@ -11,7 +11,8 @@ from trainmaster.api.schema import definitions
 from trainmaster.cluster.controllers.garbage import Collector
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import ApiError
-from trainmaster.sdk.manifests import Manifest, ManifestError
+from trainmaster.sdk.errors import ManifestError
+from trainmaster.sdk.manifests import Manifest
 from trainmaster.sdk.submit import submit
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
