@@ -21,6 +21,7 @@ from trainmaster.cluster.apiserver import (
     limits,
     pods,
     quotas,
+    runtime_admission,
     services,
     storage,
 )
@@ -33,6 +34,7 @@ from trainmaster.cluster.store import Store
 CLAIMS = "/core/persistentvolumeclaims/"
 _ACCOUNTS = "/core/serviceaccounts/"
 _STORAGE_CLASSES = "/storage.k8s.io/storageclasses/"
+_RUNTIMES = "/node.k8s.io/runtimeclasses/"
 _PRIORITIES = "/scheduling.k8s.io/priorityclasses/"
 MOST_READ = 512
 LONGEST_AMOUNTS = 2048                   # bytes of what containers ask for, that are remembered with what came of it
@@ -90,6 +92,7 @@ class Admission:
             self._give_account(thing)
             pods.tolerate(thing["spec"])
             self._limit(kind, thing)
+            self._fit_runtime(thing)
         elif kind.prefix == CLAIMS:
             self._give_class(thing)
             self._limit(kind, thing)
@@ -261,6 +264,12 @@ class Admission:
         if found is not None:
             spec["priorityClassName"] = found["metadata"]["name"]
             spec["preemptionPolicy"] = found.get("preemptionPolicy", "PreemptLowerPriority")
+
+    def _fit_runtime(self, pod: Object) -> None:
+        wanted = pod["spec"].get("runtimeClassName")
+        if wanted or pod["spec"].get("overhead") is not None:
+            record = self._store.latest(f"{_RUNTIMES}{wanted}") if wanted else None
+            runtime_admission.complete(pod, None if record is None else _read(record.value))
 
     def _priority_class(self, name: str) -> Object | None:
         if name in quotas.SYSTEM_PRIORITIES:

@@ -25,6 +25,9 @@ from trainmaster.kube.transport import Request
 from trainmaster.runtime.takeover import PIECE, joined, pump, taken
 
 _PATIENCE = 30.0
+# For what is behind the connection to begin its answer. A real server waits as long as its client does; this long, no
+# client does, and what never answers may not keep a connection for good.
+_LONGEST_THOUGHT = 600.0
 _LARGEST_PAGE = 4 << 20      # bytes; the links of a larger one stay as they are
 # Between the client and us, or ours to say.
 _NOT_PASSED_ON = frozenset({
@@ -59,6 +62,7 @@ class Proxied:
     body: bytes
     reach: Reach
     status: int = 200
+    patience: float = _LONGEST_THOUGHT
 
 
 def wanted(given: str) -> Wanted:
@@ -149,7 +153,11 @@ async def relayed(incoming: web.BaseRequest, found: Proxied) -> web.StreamRespon
     try:
         writer.write(_request(incoming, found))
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
+            async with asyncio.timeout(found.patience):
+                head = await reader.readuntil(b"\r\n\r\n")
+        except TimeoutError as error:
+            raise failures.Failure(504, "Timeout", "Timeout: the request was passed on, and nothing came back for "
+                                   f"{found.patience:.0f}s") from error
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             raise failures.Failure(503, "ServiceUnavailable", "error trying to reach service: it gave no answer, or "
                                    "one that is no HTTP") from error
