@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cluster.store import Damaged, Locked, Newer, Record, Store, Window
+from trainmaster.cluster.store import file as store_file
 from trainmaster.cluster.store.schema import MIGRATIONS
 
 A, B = "/core/pods/default/a", "/core/pods/default/b"
@@ -44,6 +45,29 @@ async def test_everything_is_found_again(path: Path) -> None:
 
     assert [Record(A, b"changed@4", 4, 2)] == store.scan("/")
     assert (5, 0, before) == (store.revision, store.oldest, [store.scan("/", at=at) for at in range(1, 6)])
+    await store.close()
+
+
+async def test_a_file_with_smaller_pages_keeps_them_and_grows_in_them(
+        path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_file, "PAGE", 4096)
+    store = Store.open(path)
+    await store.create(A, says("a"))
+    await store.close()
+    monkeypatch.undo()
+
+    store = Store.open(path)
+    for number in range(100):
+        await store.create(f"{B}{number}", says("x" * 90_000))
+    await store.close()
+
+    with sqlite3.connect(path) as db:
+        assert [(4096,)] == db.execute("PRAGMA page_size").fetchall()
+        assert [("ok",)] == db.execute("PRAGMA integrity_check").fetchall()
+        assert [(0,)] == db.execute("SELECT count(*) FROM filler").fetchall()
+    db.close()
+    store = Store.open(path)
+    assert 101 == store.count("/")
     await store.close()
 
 

@@ -18,9 +18,9 @@ from zlib import crc32
 from trainmaster.cluster.store import schema
 from trainmaster.cluster.store.pending import Write
 from trainmaster.cluster.store.records import Damaged, Locked, Refused
-from trainmaster.cluster.store.reserve import PAGE, Reserve, checkpoint, pages, put_log_aside, take_log_back
+from trainmaster.cluster.store.reserve import PAGE, Reserve, checkpoint, put_log_aside, take_log_back
 
-LOG_PAGES = 1000  # the log is copied into the file when it has about this many
+LOG_PAGES = 1000  # the log is copied into the file before it has this many
 PATIENCE = 5.0  # seconds: a process that was killed while it had the file open is gone by then, and with it the lock
 
 SETTINGS = (
@@ -72,7 +72,7 @@ class File:
 
     def commit(self, writes: Sequence[Write], *, urgent: bool) -> None:
         """Make the writes durable, all or none; returns when they are. Urgent ones may use the reserve."""
-        need = sum(pages(write.size) for write in writes)
+        need = sum(self._reserve.pages(write.size) for write in writes)
         if not urgent:
             self._reserve.ensure(need)
         values: list[object] = []

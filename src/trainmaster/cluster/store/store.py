@@ -36,6 +36,7 @@ from trainmaster.runtime.log import logger
 
 BATCH_WRITES = 64  # SQLite keeps a statement of some 30 KB for every number of rows
 BATCH_BYTES = 4 << 20
+TURNS = 3  # of the loop for which a batch waits at most, as long as each brings a write
 STEPS = 500  # of a transaction
 QUEUE_BYTES = 64 << 20  # beyond this a writer waits before it decides
 
@@ -196,10 +197,19 @@ class Store:
         return Write(step.key, revision, before, Record(step.key, _compact(step.encode(revision)), revision, created))
 
     def _schedule(self) -> None:
-        """Start the next job at the end of this turn of the loop, so that all of the turn's writes share it."""
+        """Start the next job when a turn of the loop has brought no write, so that all of a burst share it.
+
+        Also for the sake of the writer's thread: while the loop computes it waits for the interpreter.
+        """
         if not self._busy and not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._start)
+            asyncio.get_running_loop().call_soon(self._settle, self._assigned, TURNS)
+
+    def _settle(self, assigned: int, turns: int) -> None:
+        if turns and assigned != self._assigned:
+            asyncio.get_running_loop().call_soon(self._settle, self._assigned, turns - 1)
+        else:
+            self._start()
 
     def _start(self) -> None:
         self._scheduled = False
@@ -286,7 +296,8 @@ class Store:
         turn, self._turn = self._turn, None
         if turn is not None:
             turn.set_result(None)
-        self._start()
+        if self._queue or self._compaction.due:
+            self._schedule()
 
     async def _end_of_batch(self) -> None:
         if self._turn is None:
