@@ -2,6 +2,11 @@
 
 from trainmaster.api.meta import Resource
 
+# The release of Kubernetes as which the embedded cluster presents itself: its server, its node and their probes alike.
+# Some clients refuse releases that they do not know, so it is not the newest.
+RELEASE = "1.34"
+RELEASE_IN_FULL = f"v{RELEASE}.0+trainmaster"
+
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")

@@ -6,6 +6,7 @@ from email.utils import format_datetime
 
 import orjson
 
+from trainmaster.api.core import RELEASE, RELEASE_IN_FULL
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import discovery, failures, health, negotiation, openapi, openapi_wire
 from trainmaster.cluster.apiserver.catalog import Catalog
@@ -20,11 +21,11 @@ _FOREVER = {"Cache-Control": "public, immutable", "Expires": "Thu, 31 Dec 2099 2
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What /version says. The Kubernetes release whose API we speak; some clients refuse others than they know."""
+    """What /version says."""
 
-    major: str = "1"
-    minor: str = "34"
-    git_version: str = "v1.34.0+trainmaster"
+    major: str = RELEASE.partition(".")[0]
+    minor: str = RELEASE.partition(".")[2]
+    git_version: str = RELEASE_IN_FULL
     git_commit: str = ""
     build_date: str = "1970-01-01T00:00:00Z"
 

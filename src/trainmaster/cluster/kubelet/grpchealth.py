@@ -13,6 +13,8 @@ import h2.connection
 import h2.events
 import h2.exceptions
 
+from trainmaster.api.core import RELEASE
+
 _STATES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
 _UNIMPLEMENTED = 12
 
@@ -36,7 +38,7 @@ async def _call(
     connection.initiate_connection()
     connection.send_headers(1, [
         (":method", "POST"), (":scheme", "http"), (":path", "/grpc.health.v1.Health/Check"), (":authority", where),
-        ("te", "trailers"), ("content-type", "application/grpc"), ("user-agent", "kube-probe/1.36"),
+        ("te", "trailers"), ("content-type", "application/grpc"), ("user-agent", f"kube-probe/{RELEASE}"),
     ])
     connection.send_data(1, _message(service), end_stream=True)
     headers: dict[str, str] = {}

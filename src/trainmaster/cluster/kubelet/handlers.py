@@ -17,10 +17,11 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from trainmaster.api.core import RELEASE
 from trainmaster.api.meta import Object
 from trainmaster.cluster.kubelet.records import Failed
 
-AGENT = "kube-probe/1.36"
+AGENT = f"kube-probe/{RELEASE}"
 MOST_READ = 10 * 1024
 MOST_REDIRECTS = 10
 _REDIRECTS = (301, 302, 303, 307, 308)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import trainmaster
-from trainmaster.api.core import LEASES, NODES
+from trainmaster.api.core import LEASES, NODES, RELEASE_IN_FULL
 from trainmaster.api.meta import Object, micro_timestamp, timestamp
 from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.machinefiles import text_of
@@ -27,8 +27,6 @@ LEASE_SECONDS = 40          # as Kubernetes: a node that is silent for so long i
 RENEW_SECONDS = 10.0
 REPORT_SECONDS = 300.0      # the status itself, when nothing changes
 MOST_PODS = "250"
-# What kubectl prints as the node's version; the API level that the embedded cluster speaks.
-KUBELET_VERSION = "v1.32.0"
 
 # The kubelet's limits; that of the disk also in bytes, since a tenth of a large disk is nothing to worry about.
 LEAST_MEMORY = 100 << 20
@@ -195,8 +193,8 @@ def _node_info() -> Object:
         "bootID": text_of("/proc/sys/kernel/random/boot_id").strip(),
         "containerRuntimeVersion": f"trainmaster://{trainmaster.__version__}",
         "kernelVersion": platform.release(),
-        "kubeProxyVersion": KUBELET_VERSION,
-        "kubeletVersion": KUBELET_VERSION,
+        "kubeProxyVersion": RELEASE_IN_FULL,
+        "kubeletVersion": RELEASE_IN_FULL,
         "machineID": text_of("/etc/machine-id").strip(),
         "operatingSystem": "linux",
         "osImage": _os_name(text_of("/etc/os-release")),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from trainmaster.cluster.apiserver.documents import Version
 from trainmaster.cluster.kubelet.register import Machine, conditions, measured, status
 from trainmaster.cluster.kubelet.settings import NodeSettings
 
@@ -58,3 +59,12 @@ def test_what_the_node_is_has_no_line_ends(tmp_path: Path) -> None:
 
     assert info == {name: value.strip() for name, value in info.items()}
     assert info["bootID"]
+
+
+def test_the_node_is_of_the_release_that_the_server_names(tmp_path: Path) -> None:
+    """`kubectl get nodes` and `kubectl version` must not contradict each other."""
+    settings = NodeSettings("here", tmp_path, tmp_path, tmp_path, "8", "16Gi")
+
+    info = status(settings, {}, datetime(2026, 1, 1, tzinfo=UTC), conditions(WELL, {}))["nodeInfo"]
+
+    assert Version().git_version == info["kubeletVersion"] == info["kubeProxyVersion"]
