@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainmaster.api.meta import Object, namespace_of
-from trainmaster.cluster.kubelet import linux, sysctls
+from trainmaster.cluster.kubelet import isolation, linux, sysctls
 from trainmaster.cluster.kubelet.binds import Bind
 from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError, hostname, security_of, shares_network, user_of
@@ -37,7 +37,8 @@ def sandbox_plan(pod: Object, places: PodPlaces, address: str, volumes: Volumes)
         "bridge": BRIDGE,
         "port": f"v{secrets.token_hex(6)}",
         "host_network": shares_network(pod),
-        "memory": [{"path": str(places.shm), "size": SHARED_MEMORY}, *volumes.memory],
+        "memory": [{"path": str(places.shm), "size": 0 if isolation.shares_memory(pod) else SHARED_MEMORY},
+                   *volumes.memory],
         "sysctls": sysctls.wanted(pod),
     }
 
@@ -51,6 +52,7 @@ def container_plan(
     directory = places.attempt(container["name"], attempt)
     security = security_of(pod, container)
     privileged = bool(security.get("privileged"))
+    isolation.check_container(security)
     user = user_of(pod, container, image)
     if security.get("runAsNonRoot") and user == 0 and not rootless:
         raise ConfigError("container has runAsNonRoot and image will run as root")

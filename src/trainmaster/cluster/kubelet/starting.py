@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet import binds, cgroups, environment, gpus, plans, reap, records, volumes
+from trainmaster.cluster.kubelet import binds, cgroups, environment, gpus, isolation, plans, reap, records, volumes
 from trainmaster.cluster.kubelet.cgroups import Cgroups
 from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError
@@ -80,10 +80,14 @@ class Starter:
             records.write(str(places.pod), records.POD, reap.pod_record(pod))
             life.volumes = await self._supplies.prepare(life)
             if not self._adopted(life):
+                if why := isolation.trouble(pod, rootless=self._rootless):
+                    raise Failed("isolate the pod", 0, why)
                 address = GATEWAY if environment.shares_network(pod) else self._addresses.reserve(life.uid)
                 self._addresses.keep(life.uid, address)
                 answer = await self._launcher.sandbox(plans.sandbox_plan(pod, places, address, life.volumes))
                 self._made(life, answer)
+                if notes := isolation.notes(pod):
+                    self._events.warning(pod, isolation.NOT_HONOURED, notes)
         except VolumeError as error:
             self._block(life, now, "FailedMount", str(error))
         except (Failed, OSError) as error:

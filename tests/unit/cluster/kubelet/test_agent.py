@@ -191,6 +191,9 @@ async def test_init_containers_volumes_and_environment(node: Node) -> None:
     pytest.param("Failed", "there is no such image", {"image": "nowhere"}, id="an image that cannot be had"),
     pytest.param("Failed", 'secret "none" not found', {"env": {"secretKeyRef": {"name": "none", "key": "k"}}},
                  id="a variable from an object that is not there"),
+    pytest.param("Failed", 'seccompProfile "strict.json" is not on this node',
+                 {"security": {"seccompProfile": {"type": "Localhost", "localhostProfile": "strict.json"}}},
+                 id="a barrier that we do not have"),
 ])
 async def test_a_pod_that_cannot_start_says_why_and_waits(reason: str, words: str, change: Object, node: Node) -> None:
     made = built("a", node="here", command=("true",))
@@ -200,6 +203,7 @@ async def test_a_pod_that_cannot_start_says_why_and_waits(reason: str, words: st
         made["spec"]["containers"][0]["env"] = [{"name": "X", "valueFrom": change["env"]}]
     if "volume" in change:
         made["spec"]["volumes"] = [{"name": "v", **change["volume"]}]
+    made["spec"]["containers"][0]["securityContext"] = change.get("security", {})
     await node.client.create(PODS, made)
 
     assert words in await node.event(reason)

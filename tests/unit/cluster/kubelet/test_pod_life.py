@@ -284,6 +284,15 @@ async def test_memory_that_containers_share_has_its_limits(node: Node) -> None:
     assert (200, "64\n8\n200\n") == await node.log("a")
 
 
+async def test_shared_memory_as_large_as_the_machines(node: Node) -> None:
+    """What most who want the machine's IPC namespace want of it. That it is not the machine's own is said."""
+    await create(node, "a", "test $(df -m /dev/shm | awk 'NR>1 {print $2}') -gt 64", hostIPC=True)
+
+    await node.phase("a", "Succeeded")
+
+    assert "as large as the machine's, but of its own" in await node.event("NotHonoured")
+
+
 async def test_a_part_of_a_volume_in_memory(node: Node) -> None:
     """It is made when it is missing, and belongs to who owns the volume."""
     one = "echo x > /part/file; until [ -e /all/seen ]; do sleep 0.05; done"
