@@ -5,7 +5,7 @@ import resource
 from collections.abc import Callable, Sequence
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet import cgroups
+from trainmaster.cluster.kubelet import cgroups, records
 from trainmaster.cluster.kubelet.capability import explain, gather
 from trainmaster.cluster.kubelet.host import Host
 from trainmaster.cluster.kubelet.images import Images
@@ -38,6 +38,10 @@ async def run(
     settings, client = nodes[0]
     for directory in (settings.run, settings.pods, settings.logs, settings.volumes):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    spoken = await asyncio.to_thread(records.newest, str(settings.run))
+    if spoken > records.PROTOCOL:
+        raise NotPossible(f"pods of a later release of Trainmaster run below {settings.run}, and this one cannot read "
+                          "what they write. Start that release again, or take its pods down: trainmaster down.")
     launcher = Launcher(settings.run)
     namespaces = Namespaces(settings.run, launcher)
     try:

@@ -23,6 +23,8 @@ import json
 import os
 from typing import Any, TypedDict
 
+# What is here means the same to every release with this number, which may only add to it. A release with a larger one
+# reads this one, too; one with a smaller one keeps its hands off (`newest`).
 PROTOCOL = 1
 
 HOLDER = "holder.json"
@@ -140,6 +142,20 @@ def open_process(record: dict[str, Any]) -> int | None:
         os.close(proc)
     os.close(pidfd)
     return None
+
+
+def newest(run: str) -> int:
+    """The largest protocol that processes speak which live below a runtime directory; 0 if there are none."""
+    places = [(run, HOLDER)]
+    for folder, _, names in os.walk(os.path.join(run, "pods")):
+        places += [(folder, name) for name in (SANDBOX, SHIM) if name in names]
+    found = 0
+    for folder, name in places:
+        record = read(folder, name)
+        if record and (pidfd := open_process(record)) is not None:
+            os.close(pidfd)
+            found = max(found, int(record.get("protocol") or 0))
+    return found
 
 
 def _start_time(pid: int, proc: int) -> int:

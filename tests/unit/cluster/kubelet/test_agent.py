@@ -7,13 +7,23 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.unit.cluster.kubelet.node import PATIENCE, SYSTEM_PYTHON, Node, as_an_ordinary_user, running, soon
+from tests.unit.cluster.kubelet.node import (
+    PATIENCE,
+    SYSTEM_PYTHON,
+    Node,
+    Programs,
+    as_an_ordinary_user,
+    running,
+    soon,
+)
 
 from trainmaster.api.core import CONFIG_MAPS, LEASES, NODES, PODS, SECRETS, SERVICES
 from trainmaster.api.meta import Object
-from trainmaster.cluster.kubelet import holder
+from trainmaster.cluster.kubelet import holder, records
+from trainmaster.cluster.kubelet.main import NotPossible, run
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.kube.errors import NotFound
+from trainmaster.runtime.clock import RealClock
 from trainmaster.testing.builders import pod as built
 
 
@@ -255,6 +265,26 @@ async def test_pods_go_on_without_the_agent_and_are_adopted(node: Node) -> None:
     await node.gone("runs")
     assert "x\n" == (flag / "starts").read_text()
     assert before["status"]["podIP"]
+
+
+async def test_pods_of_a_later_release_are_left_alone(node: Node) -> None:
+    """An agent that is older than what runs could misread it; the right one then takes it up as if nothing had been."""
+    await node.pod("a", "exec sleep 1000")
+    before = await node.phase("a", "Running")
+    await node.stop()
+    (folder,) = node.settings.pods.glob("*/main/0")
+    record = records.read(str(folder), records.SHIM)
+    assert record is not None
+    records.write(str(folder), records.SHIM, {**record, "protocol": records.PROTOCOL + 1})
+
+    with pytest.raises(NotPossible, match="a later release of Trainmaster"):
+        await run([(node.settings, node.client)], images=Programs(), clock=RealClock(), ready=lambda: None)
+
+    assert holder.alive(node.settings.run)
+    records.write(str(folder), records.SHIM, {**record, "added": "by a release that says more"})
+    await node.start()
+    after = await node.phase("a", "Running", "Failed")
+    assert before["status"]["containerStatuses"] == after["status"]["containerStatuses"]
 
 
 async def test_a_pod_deleted_while_no_agent_was_there_is_ended(node: Node) -> None:
