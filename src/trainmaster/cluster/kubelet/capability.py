@@ -153,6 +153,11 @@ def _why(failed: Failed, facts: Facts) -> tuple[str, str]:
             "Only root may make user namespaces here (kernel.unprivileged_userns_clone is 0).",
             "As root: sysctl kernel.unprivileged_userns_clone=1",
         )
+    if refused and facts.root and not facts.admin and failed.step == "map the user into the user namespace":
+        return (
+            "Root without the capability SETFCAP may not be root of a user namespace, as in a container without any.",
+            "Run as an ordinary user, or start the container with '--cap-add SETFCAP' or '--privileged'.",
+        )
     if refused and facts.filtered:
         return (
             "A seccomp filter is in force, as in a Docker container with default settings.",
