@@ -12,8 +12,10 @@ from trainmaster.cluster.kubelet.images import Images
 from trainmaster.cluster.kubelet.launcher import Launcher
 from trainmaster.cluster.kubelet.namespaces import Namespaces
 from trainmaster.cluster.kubelet.node import Node
+from trainmaster.cluster.kubelet.pressure import Pressure
 from trainmaster.cluster.kubelet.records import Failed
 from trainmaster.cluster.kubelet.settings import NodeSettings
+from trainmaster.cluster.kubelet.usage import Usage
 from trainmaster.kube.client import Client
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
@@ -78,8 +80,9 @@ async def _serve(host: Host, wanted: Sequence[tuple[NodeSettings, Client]], read
             ready()
 
     nodes += [Node(host, settings, client, drain) for settings, client in wanted]
+    pressure = Pressure([node.pods for node in nodes], Usage("", host.groups, host.clock), host.clock, wanted[0][0].run)
     async with asyncio.TaskGroup() as group:
-        for work in (*host.work(), *(each for node in nodes for each in node.work())):
+        for work in (pressure.run(), *host.work(), *(each for node in nodes for each in node.work())):
             group.create_task(work)
         group.create_task(host.namespaces.hold(host.serve_network, begun_again))
         await asyncio.gather(*(node.registered() for node in nodes))

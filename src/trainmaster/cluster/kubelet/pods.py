@@ -109,10 +109,15 @@ class Pods:
             for life in [one for one in self._lives.values() if one.address and is_limited(one.pod)]:
                 used = await asyncio.to_thread(measure, life.pod, life.places)
                 why = overuse(life.pod, used)
-                if why and not life.evicted and life.stopping is None:
-                    life.evicted = why
-                    self._events.warning(life.pod, "Evicted", why)
-                    life.wake()
+                if why:
+                    self.evict(life, why)
+
+    def evict(self, life: Life, why: str) -> None:
+        """End a pod that takes more than it may, or than there is."""
+        if not life.evicted and life.stopping is None:
+            life.evicted = why
+            self._events.warning(life.pod, "Evicted", why)
+            life.wake()
 
     async def drain(self) -> None:
         """Stop every pod with its grace and take on no other; returns when all sandboxes are gone."""

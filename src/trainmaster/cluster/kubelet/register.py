@@ -4,9 +4,7 @@ import asyncio
 import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TypeAlias
 
 import trainmaster
@@ -14,6 +12,7 @@ from trainmaster.api.core import LEASES, NODES, RELEASE_IN_FULL
 from trainmaster.api.meta import Object, micro_timestamp, timestamp
 from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.machinefiles import text_of
+from trainmaster.cluster.kubelet.pressure import DISK, MEMORY, Machine, measured, shortages
 from trainmaster.cluster.kubelet.settings import NodeSettings
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -28,25 +27,12 @@ RENEW_SECONDS = 10.0
 REPORT_SECONDS = 300.0      # the status itself, when nothing changes
 MOST_PODS = "250"
 
-# The kubelet's limits; that of the disk also in bytes, since a tenth of a large disk is nothing to worry about.
-LEAST_MEMORY = 100 << 20
-LEAST_DISK = 2 << 30
-
 _HEALTHY = {
     "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     "DiskPressure": ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     "PIDPressure": ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
     "Ready": ("True", "KubeletReady", "kubelet is posting ready status"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What is measured of the machine, for the Node's conditions. None: it cannot be told."""
-
-    memory: int | None = None          # bytes that programs could still have
-    disk: tuple[int, int] | None = None     # bytes free, bytes in all, where pods write
-    processes: tuple[int, int] | None = None     # processes and threads there are, and may be
 
 
 Notes: TypeAlias = Callable[[], Mapping[str, tuple[str, str, str]]]     # further conditions: status, reason, message
@@ -119,27 +105,14 @@ def offered(settings: NodeSettings) -> dict[str, str]:
 
 def conditions(machine: Machine, notes: Mapping[str, tuple[str, str, str]]) -> dict[str, tuple[str, str, str]]:
     """What is true of the node: status, reason and message by type. Pure."""
-    found = dict(_HEALTHY)
-    if machine.memory is not None and machine.memory < LEAST_MEMORY:
+    found, short = dict(_HEALTHY), {one.resource for one in shortages(machine)}
+    if MEMORY in short:
         found["MemoryPressure"] = ("True", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available")
-    if machine.disk is not None and machine.disk[0] < min(LEAST_DISK, machine.disk[1] // 10):
+    if DISK in short:
         found["DiskPressure"] = ("True", "KubeletHasDiskPressure", "kubelet has disk pressure")
     if machine.processes is not None and machine.processes[0] > machine.processes[1] * 0.9:
         found["PIDPressure"] = ("True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available")
     return {**notes, **found}
-
-
-def measured(folder: Path) -> Machine:
-    """Look at the machine."""
-    memory = next((int(line.split()[1]) * 1024 for line in text_of("/proc/meminfo").splitlines()
-                   if line.startswith("MemAvailable:")), None)
-    space = os.statvfs(folder)
-    load, most = text_of("/proc/loadavg").split(), text_of("/proc/sys/kernel/pid_max").strip()
-    running = load[3].partition("/")[2] if len(load) > 3 else ""
-    return Machine(
-        memory, (space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize),
-        (int(running), int(most)) if running.isdecimal() and most.isdecimal() else None,
-    )
 
 
 def status(settings: NodeSettings, before: Object, now: datetime,

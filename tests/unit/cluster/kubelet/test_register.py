@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cluster.apiserver.documents import Version
-from trainmaster.cluster.kubelet.register import Machine, conditions, measured, status
+from trainmaster.cluster.kubelet.pressure import Machine, measured
+from trainmaster.cluster.kubelet.register import conditions, status
 from trainmaster.cluster.kubelet.settings import NodeSettings
 
 GIBI = 1 << 30
