@@ -67,7 +67,7 @@ def index() -> str:
 def commands() -> str:
     codes = "Exit codes of all: 0 done, 1 it failed, 2 bad input, 3 no cluster, 130 interrupted."
     which = ("`-n`, `--kubeconfig` and `--context` may stand before a command, too. Those that ask no cluster take "
-             "them for the\nsake of scripts, and do nothing with them.")
+             "them for the\nsake of scripts, and do nothing with them; so with `-o` where one thing is printed.")
     parts = ["# Commands", "", codes, "", which, ""]
     root = click.Context(cli, info_name="trainmaster")
     parts += [f"- [{name}](#trainmaster-{name}): {sentence}" for name, (_, sentence) in COMMANDS.items()]

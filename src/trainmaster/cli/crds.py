@@ -2,9 +2,11 @@
 
 import click
 
+from trainmaster.cli.output import FORMS
+
 
 @click.command(epilog="Example: trainmaster crds | kubectl apply -f -")
-@click.option("-o", "--output", "form", type=click.Choice(["yaml", "json", "name"]), default="yaml", show_default=True,
+@click.option("-o", "--output", "form", type=click.Choice(FORMS), default="yaml", show_default=True,
               help="Form of the output.")
 @click.option("--groups", is_flag=True, help="Those of PodGroup and Queue instead.")
 def command(groups: bool, form: str) -> None:
@@ -22,5 +24,12 @@ def command(groups: bool, form: str) -> None:
             click.echo(each["metadata"]["name"])
     elif form == "json":
         click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": printed}, indent=2))
+    elif form in ("table", "wide"):
+        from trainmaster.cli.tables import Table
+
+        Table(["NAME", "KIND", "SHORT NAMES", "VERSIONS"], cut_last=False).show([
+            [each["metadata"]["name"], each["spec"]["names"]["kind"],
+             ",".join(each["spec"]["names"].get("shortNames") or ()),
+             ",".join(version["name"] for version in each["spec"]["versions"])] for each in printed])
     else:
         click.echo(yaml.safe_dump_all(printed, sort_keys=False), nl=False)

@@ -1,13 +1,18 @@
 """`trainmaster images`: the image catalog of this machine."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from trainmaster.cli.cluster import output
-from trainmaster.cli.output import printed
+from trainmaster.cli.output import OBJECTS, printed
 from trainmaster.cli.tables import Table
+
+if TYPE_CHECKING:
+    from trainmaster.local.catalog import Shown
 
 
 @click.group(
@@ -49,9 +54,10 @@ def list_images(form: str) -> None:
 @click.option("--workdir", metavar="DIRECTORY", help="Working directory.")
 @click.option("--file", "files", multiple=True, metavar="SOURCE:PATH",
               help="A file or folder of this machine, shown read-only at a path in the pod; may be repeated.")
+@output
 def add(
     name: str, python: str, requirements: tuple[str, ...], rootfs: Path | None, entrypoint: str | None,
-    arguments: str | None, environment: tuple[str, ...], workdir: str | None, files: tuple[str, ...],
+    arguments: str | None, environment: tuple[str, ...], workdir: str | None, files: tuple[str, ...], form: str,
 ) -> None:
     """Say what an image name means here. An entry of the same name is replaced."""
     from trainmaster.local import catalog
@@ -67,6 +73,9 @@ def add(
         entry = catalog.add(home, wish)
     except catalog.Refused as error:
         raise click.UsageError(str(error)) from error
+    if form in OBJECTS:
+        _show([one for one in catalog.listed(home) if one.name == name], form, one=True)
+        return
     click.echo(f"Image {name} added to {home.images}.")
     if not entry.entrypoint:
         click.echo("It has no entrypoint: containers of it must give a command.")
@@ -74,16 +83,21 @@ def add(
 
 @command.command(epilog="Example: trainmaster images remove mine/net")
 @click.argument("name")
-def remove(name: str) -> None:
+@output
+def remove(name: str, form: str) -> None:
     """Forget an image that you added."""
     from trainmaster.local import catalog
     from trainmaster.local.home import Home
 
     home = Home.from_environment()
     try:
+        gone = [one for one in catalog.listed(home) if one.name == name]
         catalog.forget(home, name)
     except catalog.Refused as error:
         raise click.UsageError(str(error)) from error
+    if form in OBJECTS:
+        _show(gone, form, one=True)
+        return
     click.echo(f"Image {name} removed from {home.images}.")
 
 
@@ -95,17 +109,22 @@ def _list(form: str) -> None:
         shown = catalog.listed(Home.from_environment())
     except catalog.Refused as error:
         raise click.UsageError(str(error)) from error
+    _show(shown, form)
+
+
+def _show(shown: "Sequence[Shown]", form: str, *, one: bool = False) -> None:
     if form in ("json", "yaml"):
-        printed([{"name": one.name, "environment": one.environment, "runs": one.runs, "note": one.note,
-                  "yours": one.yours} for one in shown], form)
+        found = [{"name": each.name, "environment": each.environment, "runs": each.runs, "note": each.note,
+                  "yours": each.yours} for each in shown]
+        printed(found[0] if one and found else found, form)
     elif form == "name":
-        for one in shown:
-            click.echo(one.name)
+        for each in shown:
+            click.echo(each.name)
     else:
         wide = form == "wide"
         Table(["IMAGE", "ENVIRONMENT", "RUNS", "FROM", *(["NOTE"] if wide else [])], cut_last=not wide).show([
-            [one.name, one.environment, one.runs or "<the container's command>", "you" if one.yours else "catalog",
-             *([one.note] if wide else [])] for one in shown
+            [each.name, each.environment, each.runs or "<the container's command>", "you" if each.yours else "catalog",
+             *([each.note] if wide else [])] for each in shown
         ])
 
 

@@ -63,6 +63,24 @@ def cluster_options(*, used: bool) -> list[click.Option]:
             for words in (["-n", "--namespace"], ["--kubeconfig"], ["--context"])]
 
 
+def form() -> click.Option:
+    """For commands that print one thing only, or nothing: what is written for all commands does no harm there."""
+    from trainmaster.cli.output import FORMS
+
+    return click.Option(["-o", "--output"], type=click.Choice(FORMS), expose_value=False, hidden=True,
+                        help="As with other commands.")
+
+
+def with_common_options(command: click.Command) -> click.Command:
+    """Give it, and what it has below it, those of the options of all commands that it does not have by itself."""
+    there = {word for each in command.params for word in each.opts}
+    command.params += [each for each in (*cluster_options(used=False), form(), debug())
+                       if there.isdisjoint(each.opts)]
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        with_common_options(below)
+    return command
+
+
 def _handed_on(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     """What is said before the command is said to it first, so that what is said after it counts more."""
     if value is not None:
@@ -80,9 +98,7 @@ class Lazy(click.Group):
             return None
         found = importlib.import_module(COMMANDS[cmd_name][0]).command
         assert isinstance(found, click.Command)
-        there = {word for each in found.params for word in each.opts}
-        found.params += [each for each in (*cluster_options(used=False), debug()) if each.opts[-1] not in there]
-        return found
+        return with_common_options(found)
 
     def invoke(self, ctx: click.Context) -> object:
         try:

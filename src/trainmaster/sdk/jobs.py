@@ -52,11 +52,13 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as the cluster had it. `waits` is what the scheduler said about its group, if anybody asked."""
+    """A job as the cluster had it; and if anybody asked, what the scheduler said about its group (`waits`) and what
+    keeps its replicas from running (`trouble`)."""
 
     resource: Resource
     object: Object
     waits: str = ""
+    trouble: str = ""
 
     @property
     def kind(self) -> str:
@@ -87,9 +89,14 @@ class Job:
         return moment_if_any(_status(self.object).get("completionTime"))
 
     @property
+    def pod_label(self) -> str:
+        """The label that its pods have, and what it says is the job's name."""
+        return JOB_NAME if is_training(self.resource) else BATCH_NAME
+
+    @property
     def pods(self) -> str:
         """The label selector of its pods."""
-        return f"{JOB_NAME if is_training(self.resource) else BATCH_NAME}={self.name}"
+        return f"{self.pod_label}={self.name}"
 
     @property
     def elastic(self) -> bool:
@@ -123,8 +130,8 @@ class Job:
     def why(self) -> str:
         """One sentence about the state, "" if there is nothing to say."""
         state = self.state
-        if state == WAITING and self.waits:
-            return self.waits
+        if state in (WAITING, RUNNING):
+            return (self.waits if state == WAITING else "") or self.trouble
         if state in (FAILED, SUSPENDED, RESTARTING):
             told = self.first_failure() if state == FAILED else ""
             return told or next((str(each.get("message") or each.get("reason") or "")

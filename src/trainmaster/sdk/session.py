@@ -13,7 +13,7 @@ from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import Served, survey
 from trainmaster.kube.errors import Forbidden, NotFound
 from trainmaster.sdk.errors import NoJob, NoSuchKind
-from trainmaster.sdk.jobs import WAITING, Job, is_job, is_training
+from trainmaster.sdk.jobs import RUNNING, WAITING, Job, is_job, is_training
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -84,7 +84,7 @@ class Session:
 
     async def jobs(self, namespace: str | None, *, labels: str = "", kinds: Iterable[Resource] | None = None,
                    reasons: bool = True) -> list[Job]:
-        """All jobs of a namespace ("" is all of them), with what those that wait are waiting for."""
+        """All jobs of a namespace ("" is all of them), with what they wait for and what ails their replicas."""
         found: list[Job] = []
         where = self.namespace if namespace is None else namespace
         chosen = await self.job_kinds() if kinds is None else kinds
@@ -93,11 +93,17 @@ class Session:
         return await self.with_reasons(found, where) if reasons else found
 
     async def with_reasons(self, jobs: list[Job], namespace: str) -> list[Job]:
-        """The same, with the scheduler's words for those that wait. Asked only if one does."""
-        if not any(job.state == WAITING and is_training(job.resource) for job in jobs):
+        """The same, with the scheduler's words for those that wait, and with what is wrong with replicas of those that
+        should run. Asked only if there are such."""
+        if any(job.state == WAITING and is_training(job.resource) for job in jobs):
+            said = await self._reasons(namespace)
+            jobs = [Job(job.resource, job.object, said.get(key_of(job.object), "")) for job in jobs]
+        if not any(job.state in (WAITING, RUNNING) and not job.waits for job in jobs):
             return jobs
-        said = await self._reasons(namespace)
-        return [Job(job.resource, job.object, said.get(key_of(job.object), "")) for job in jobs]
+        from trainmaster.sdk.troubles import troubles
+
+        found = await troubles(self.client, jobs, namespace)
+        return [Job(job.resource, job.object, job.waits, found.get(job.uid, "")) for job in jobs]
 
     async def _reasons(self, namespace: str) -> "dict[object, str]":
         from trainmaster.api.groups import GROUPS, why_waiting

@@ -1,5 +1,6 @@
 """The command line without a cluster: help, bad input, exit codes."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -24,22 +25,36 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
     assert f"Example: trainmaster {command}" in shown.output
 
 
-# What they print has one form only.
-FORMLESS = {"crds", "operator", "scheduler", "completion"}
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_commands_have_the_same_options(name: str) -> None:
-    command = cli.get_command(click.Context(cli), name)
+@pytest.mark.parametrize("words", [*([name] for name in sorted(COMMANDS)), ["images", "add"], ["images", "remove"]],
+                         ids=" ".join)
+def test_commands_have_the_same_options(words: list[str]) -> None:
+    command: click.Command | None = cli
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
     assert command is not None
     options = {word: each for each in command.params for word in each.opts}
 
-    assert "--debug" in options
-    if name not in FORMLESS:
-        form = options["-o"].type
-        assert isinstance(form, click.Choice)
-        assert ["table", "wide", "json", "yaml", "name"] == list(form.choices)
-    assert {"-n", "--namespace", "--kubeconfig", "--context"} <= set(options)
+    form = options["-o"].type
+    assert isinstance(form, click.Choice)
+    assert ["table", "wide", "json", "yaml", "name"] == list(form.choices)
+    assert {"-n", "--namespace", "--kubeconfig", "--context", "--debug"} <= set(options)
+
+
+def test_a_command_that_prints_one_thing_only_takes_the_word_for_another_all_the_same() -> None:
+    assert run("completion", "bash").output == run("completion", "bash", "-o", "json", "-n", "a").output
+    assert (3, True) == ((shown := run("scheduler", "-o", "json")).exit_code, "No cluster" in shown.output)
+
+
+@pytest.mark.parametrize(("words", "begins"), [
+    pytest.param([], "apiVersion: apiextensions.k8s.io/v1", id="YAML, unless another form is asked for"),
+    pytest.param(["-o", "json"], "{", id="JSON"),
+    pytest.param(["-o", "name"], "tfjobs.kubeflow.org\n", id="names"),
+    pytest.param(["-o", "table"], "NAME                       KIND         SHORT NAMES   VERSIONS\n"
+                 "tfjobs.kubeflow.org        TFJob        tfj           v1\n", id="a table"),
+])
+def test_definitions_have_all_forms(words: list[str], begins: str) -> None:
+    assert run("crds", *words).output.startswith(begins)
 
 
 @pytest.mark.parametrize("words", [
@@ -143,3 +158,11 @@ def test_down_of_nothing_says_so(tmp_path: Path) -> None:
     shown = run("down", home=tmp_path)
 
     assert (0, True) == (shown.exit_code, "was not up" in shown.output)
+
+
+def test_what_an_image_means_is_told_in_the_form_that_is_asked_for(tmp_path: Path) -> None:
+    added = run("images", "add", "mine/net:1", "--python", "pytorch", "--entrypoint", "python a.py", "-o", "json",
+                home=tmp_path)
+    assert {"name": "mine/net:1", "runs": "python a.py", "yours": True}.items() <= json.loads(added.output).items()
+    assert "mine/net:1\n" == run("images", "remove", "mine/net:1", "-o", "name", home=tmp_path).output
+    assert "mine/net:1" not in run("images", "-o", "name", home=tmp_path).output

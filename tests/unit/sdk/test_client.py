@@ -16,7 +16,7 @@ import trainmaster
 from kubernetes import client as other
 from trainmaster import AsyncClient, Client, JobFailed, JobGone, NoJob, TimedOut
 from trainmaster.api import groups
-from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS
+from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS, PODS
 from trainmaster.api.meta import Resource, timestamp
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import Identity
@@ -108,6 +108,19 @@ async def test_a_job_that_waits_says_why(stage: Stage) -> None:
 
     assert ["2 of 3 fit"] == [job.why for job in await stage.sdk.list()]
     assert "2 of 3 fit" == (await stage.sdk.get("mnist")).why
+
+
+async def test_a_job_whose_replicas_end_each_time_after_the_start_says_so(stage: Stage) -> None:
+    job = await stage.sdk.submit(JOB)
+    await stage.condition("Running")
+    pod = await stage.pod("worker", 0)
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "mnist", "uid": job.uid, "controller": True}
+    await stage.kube.patch(PODS, "mnist-worker-0", "default", {"metadata": {"ownerReferences": [owner]}})
+    assert [""] == [job.why for job in await stage.sdk.list()]
+    await stage.state(pod["metadata"]["name"], 2, waiting={"reason": "CrashLoopBackOff", "message": "not yet"})
+
+    assert ["worker-0: not yet"] == [job.why for job in await stage.sdk.list()]
+    assert "worker-0: not yet" == (await stage.sdk.get("mnist")).why
 
 
 async def test_wait_until_it_has_succeeded(stage: Stage) -> None:

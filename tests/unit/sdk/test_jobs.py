@@ -9,11 +9,11 @@ from trainmaster.sdk.jobs import Job, Role, is_job
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 
 
-def tfjob(*conditions: tuple[str, str], waits: str = "", **status: object) -> Job:
+def tfjob(*conditions: tuple[str, str], waits: str = "", trouble: str = "", **status: object) -> Job:
     said = [{"type": kind, "status": "True", "message": message} for kind, message in conditions]
     roles = {"PS": {"replicas": 2}, "Worker": {}}
     return Job(TFJOBS, {"metadata": {"name": "a", "namespace": "b"}, "spec": {"tfReplicaSpecs": roles},
-                        "status": {"conditions": said, **status}}, waits)
+                        "status": {"conditions": said, **status}}, waits, trouble)
 
 
 def batch(**status: object) -> Job:
@@ -31,6 +31,12 @@ FIRST = {"ended": [{"pod": "a-worker-1", "exitCode": 137, "says": "killed for la
         pytest.param(tfjob(("Created", "made"), waits="2 of 3 fit"), "Waiting", "2 of 3 fit",
                      id="why it waits is what the scheduler says"),
         pytest.param(tfjob(("Created", "made"), ("Running", "runs")), "Running", "", id="it runs: nothing to explain"),
+        pytest.param(tfjob(("Running", "runs"), trouble="worker-0: exit code 3"), "Running", "worker-0: exit code 3",
+                     id="it should run, and its replicas do not"),
+        pytest.param(tfjob(("Created", "made"), waits="2 of 3 fit", trouble="no image"), "Waiting", "2 of 3 fit",
+                     id="the scheduler is asked first"),
+        pytest.param(tfjob(("Failed", "1 failed"), trouble="no image"), "Failed", "1 failed",
+                     id="what is wrong with those that are left does not matter at the end"),
         pytest.param(tfjob(replicaStatuses={"Worker": {"active": 1}}), "Running", "",
                      id="a replica that is active is enough to run"),
         pytest.param(tfjob(("Restarting", "again")), "Restarting", "again", id="restarting says why"),
