@@ -70,7 +70,11 @@ def test_two_nodes_on_one_machine(person: Person) -> None:
     assert f"no relationship found between node '{second}' and this object" in refused.stderr
 
     person.kill("node")
-    says("up")
+    person.kill("control-plane")
+    again = person.trainmaster("up")
+    assert "has again what it was started with: --cpus 8 --resource nvidia.com/gpu=3 --nodes 2\n" in again.stderr
+    assert offers == [json.loads(asked("get", "node", name, "-o", "json"))["status"]["allocatable"]
+                      for name in (first, second)]
     assert before == pods()
     assert 4 == len(says("logs", "spread").splitlines())
 

@@ -129,7 +129,7 @@ def _environment(requirements: str, image: str) -> str:
 
 def bring_up() -> None:
     """The embedded cluster is brought up, and never silently replaced."""
-    from trainmaster.cli.up import start
+    from trainmaster.cli.up import start, tell_kept
     from trainmaster.local.home import Home
 
     began = time.monotonic()
@@ -138,6 +138,9 @@ def bring_up() -> None:
         say(f"on the embedded cluster ({embedded.server}):")
     else:
         say(f"The cluster is up at {embedded.server} after {time.monotonic() - began:.1f} s.")
+        tell_kept(embedded)
+    if embedded.said.only_apiserver:
+        say("note: it was started with --only apiserver, so nothing runs there. `trainmaster down` first.")
 
 
 def _view(stack: ExitStack, hangs_after: float, form: str) -> RunView:

@@ -6,16 +6,17 @@ import click
 
 from trainmaster.cli.cluster import output
 from trainmaster.cli.output import BAD_INPUT, NO_CLUSTER, Told, printed, say
-from trainmaster.local.asked import GANG_SCHEDULERS, VOLCANO, Asked
+from trainmaster.local.asked import GANG_SCHEDULERS, VOLCANO
 from trainmaster.local.home import Home
 from trainmaster.local.nodes import MOST
 from trainmaster.local.parts import StartError
+from trainmaster.local.said import NOTHING, SIMULATED, Said
 from trainmaster.local.up import Up, up
 
 
 @click.command(epilog="Example: trainmaster up --resource nvidia.com/gpu=4")
 @click.option("--foreground", is_flag=True, help="Stay, and stop the cluster with Ctrl-C or SIGTERM.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="that of the last time, else any",
+@click.option("--port", type=click.IntRange(0, 65535), show_default="that of the last time, else any",
               help="Port of the API server on 127.0.0.1.")
 @click.option("--nodes", type=click.IntRange(1, MOST), metavar="N", show_default="1",
               help="Split the machine into N nodes, which share what it offers.")
@@ -25,40 +26,46 @@ from trainmaster.local.up import Up, up
               help="Another resource that the machine offers, such as nvidia.com/gpu=4.")
 @click.option("--only", type=click.Choice(["apiserver"]),
               help="Start the API server with its own controllers, but no scheduler, node or operator.")
-@click.option("--gang-scheduler-name", "gang", type=click.Choice(list(GANG_SCHEDULERS)), default=VOLCANO,
-              show_default=True, help="How jobs are kept whole; none: pod by pod, as on a plain cluster.")
+@click.option("--gang-scheduler-name", "gang", type=click.Choice(list(GANG_SCHEDULERS)),
+              show_default=VOLCANO, help="How jobs are kept whole; none: pod by pod, as on a plain cluster.")
 @click.option("--preempt", is_flag=True, help="Gangs may push out less important gangs of their queue.")
 @click.option("--reclaim", is_flag=True, help="Queues may take back what they deserve from queues that have more.")
-@click.option("--fake-nodes", type=click.IntRange(0, 5000), default=0, metavar="N",
+@click.option("--fake-nodes", type=click.IntRange(0, 5000), metavar="N",
               help="Add N nodes whose pods are only simulated.")
-@click.option("--fake-node", metavar="NAME=AMOUNT,…", default="cpu=64,memory=512Gi,nvidia.com/gpu=8", show_default=True,
+@click.option("--fake-node", metavar="NAME=AMOUNT,…", show_default=",".join(map("=".join, SIMULATED.items())),
               help="What each of them offers.")
 @output
-def command(foreground: bool, port: int, nodes: int | None, cpus: str | None, memory: str | None,
-            resources: tuple[str, ...], only: str | None, gang: str, preempt: bool, reclaim: bool, fake_nodes: int,
-            fake_node: str, form: str) -> None:
-    """Start the embedded cluster in the background and wait until it is ready; with --foreground, stay with it."""
+def command(foreground: bool, port: int | None, nodes: int | None, cpus: str | None, memory: str | None,
+            resources: tuple[str, ...], only: str | None, gang: str | None, preempt: bool, reclaim: bool,
+            fake_nodes: int | None, fake_node: str | None, form: str) -> None:
+    """Start the embedded cluster in the background and wait until it is ready; with --foreground, stay with it.
+
+    A cluster that was not taken down, but crashed, has again what it was started with, unless told otherwise.
+    """
     home = Home.from_environment()
     began = time.monotonic()
-    simulated = offered(None, None, tuple(fake_node.split(",")), "--fake-node") if fake_nodes else {}
-    asked = Asked(port, only is not None, gang, fake_nodes, simulated, preempt, reclaim)
-    offers = offered(cpus, memory, resources)
+    simulated = offered(None, None, tuple(fake_node.split(",")), "--fake-node") if fake_node else None
+    said = Said(port, only is not None or None, gang, fake_nodes, simulated, preempt or None, reclaim or None,
+                offered(cpus, memory, resources))
     if nodes and only:
         raise Told("--nodes with --only apiserver: there are no nodes then. Leave one of them out.", BAD_INPUT)
-    cluster = start(home, asked, offers, nodes)
+    cluster = start(home, said, nodes)
     if cluster.already:
-        say(f"The cluster is up already at {cluster.server}.")
-        if offers or asked != Asked(port=asked.port) or nodes not in (None, len(cluster.nodes)):
+        started = f", started with {options}" if (options := cluster.said.options()) else ""
+        say(f"The cluster is up already at {cluster.server}{started}.")
+        if said.over(cluster.said).means() != cluster.said.means() or nodes not in (None, len(cluster.nodes)):
             say("note: a cluster that is up stays as it is. For what you ask of it, `trainmaster down` first.")
     else:
         say(f"The cluster is up at {cluster.server} after {time.monotonic() - began:.1f} s.")
-    if len(cluster.nodes) > 1:
+        tell_kept(cluster)
+    if len(cluster.nodes) > 1 and not cluster.said.only_apiserver:
         say(f"  {len(cluster.nodes)} nodes: {', '.join(cluster.nodes)}")
+    names = list(cluster.nodes) if not cluster.said.only_apiserver else []
     if form in ("json", "yaml"):
-        printed({"server": cluster.server, "kubeconfig": str(home.kubeconfig), "home": str(home.path),
-                 "nodes": list(cluster.nodes) if not only else [], "alreadyUp": cluster.already}, form)
+        printed({"server": cluster.server, "kubeconfig": str(home.kubeconfig), "home": str(home.path), "nodes": names,
+                 "alreadyUp": cluster.already, "startedWith": cluster.said.options()}, form)
     elif form == "name":
-        for name in cluster.nodes if not only else ():
+        for name in names:
             click.echo(f"node/{name}")
     else:
         say(f"  export KUBECONFIG={home.kubeconfig}")
@@ -78,11 +85,16 @@ def _stay(home: Home) -> None:
     say("The cluster is down.")
 
 
-def start(
-    home: Home, asked: Asked = Asked(), offers: dict[str, str] | None = None, nodes: int | None = None,  # noqa: B008
-) -> Up:
+def tell_kept(cluster: Up) -> None:
+    """Nobody asked for it this time, so it must not come as a surprise."""
+    if cluster.kept:
+        say(f"  It was not taken down before, so it has again what it was started with: {cluster.kept}\n"
+            "  (`trainmaster down` forgets that)")
+
+
+def start(home: Home, said: Said = NOTHING, nodes: int | None = None) -> Up:
     try:
-        return up(home, asked, offered=offers, nodes=nodes)
+        return up(home, said, nodes=nodes)
     except StartError as problem:
         raise Told(f"The cluster could not be started: {problem}", NO_CLUSTER) from problem
     except OSError as problem:

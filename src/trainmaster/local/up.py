@@ -7,44 +7,49 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from trainmaster.cluster.kubelet import holder
 from trainmaster.local import memory, parts
 from trainmaster.local import nodes as local_nodes
-from trainmaster.local.asked import Asked
 from trainmaster.local.home import Home
 from trainmaster.local.nodes import LocalNode
 from trainmaster.local.parts import StartError
+from trainmaster.local.said import NOTHING, Said, remember, said_before
 
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """A cluster that is up: where it is, and whether it was before we asked."""
+    """A cluster that is up: where it is, whether it was before we asked, and what it was told by whom."""
 
     server: str
     already: bool
     nodes: tuple[str, ...] = ()
+    said: Said = NOTHING         # what holds for it, whenever it was said
+    kept: str = ""               # the options of before that a cluster has again which was not taken down
 
 
-def up(
-    home: Home, asked: Asked = Asked(), *, offered: dict[str, str] | None = None, nodes: int | None = None,  # noqa: B008
-) -> Up:
+def up(home: Home, said: Said = NOTHING, *, nodes: int | None = None) -> Up:
     """Start what does not run, as asked; what runs stays as it is. Raises StartError.
 
-    `nodes`: into how many the machine is split; None: as it is as long as the cluster was not taken down, else one.
+    What is not said is as it was said before, as long as the cluster was not taken down. So is the number of `nodes`
+    into which the machine is split.
     """
     home.make()
     environment = {"TRAINMASTER_HOME": str(home.path)}
     if home.shared_envs:
         environment["TRAINMASTER_ENVS"] = str(home.shared_envs)
     with alone(home):
+        before, settled = said_before(home), local_nodes.settled(home)
         facts, had_node = parts.control_plane(home).facts(), parts.node(home).facts()
-        wants_node = not asked.only_apiserver and not had_node
+        holds = _holds(before, said, plane=bool(facts), node=bool(had_node))
+        wants_node = not holds.only_apiserver and not had_node
         already = bool(facts) and not wants_node
         here = members(home, nodes, running=bool(facts or had_node))
         # Both load their code at the same time; the node then waits for the word that there is a server to talk to.
         plane = None if facts else parts.control_plane(home).start(
-            asked.words(), environment={**memory.ENVIRONMENT, **environment})
-        node = parts.node(home).start(json.dumps(offered or {}), environment=environment) if wants_node else None
+            holds.asked().words(), environment={**memory.ENVIRONMENT, **environment})
+        node = parts.node(home).start(json.dumps(holds.offered), environment=environment) if wants_node else None
         try:
             facts = facts or (plane.ready() if plane else {})
         except StartError:
@@ -53,7 +58,19 @@ def up(
             raise
         if node is not None:
             node.ready()
-        return Up(facts["server"], already, tuple(node.name for node in here))
+        names = tuple(node.name for node in here)
+        if already:
+            return Up(facts["server"], already, names, before)
+        remember(home, holds)
+        as_before = settled is not None and nodes is None and len(here) > 1
+        kept = [before.besides(said).options(), *([f"--nodes {len(here)}"] if as_before else ())]
+        return Up(facts["server"], already, names, holds, " ".join(filter(None, kept)))
+
+
+def _holds(before: Said, said: Said, *, plane: bool, node: bool) -> Said:
+    """What counts from now on: a part that runs stays what it was told before."""
+    new = said.over(before)
+    return replace(before if plane else new, offered=before.offered if node else new.offered)
 
 
 def members(home: Home, wanted: int | None, *, running: bool) -> Sequence[LocalNode]:
