@@ -38,6 +38,7 @@ from trainmaster.local import files, keys, memory, parts, reports
 from trainmaster.local.asked import GANG_SCHEDULERS, Asked
 from trainmaster.local.home import Home
 from trainmaster.local.nodes import LocalNode, nodes
+from trainmaster.local.part_logs import PartLog
 from trainmaster.local.parts import Standing, arguments_without_ready_fd, until_lost
 from trainmaster.local.reports import Reports
 from trainmaster.local.retiring import retire
@@ -130,6 +131,8 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
             lost = group.create_task(until_lost(standing, clock))
             lost.add_done_callback(lambda _: stop.set())
             parts_at_work.append(lost)
+            printed = PartLog(parts.control_plane(home).log)
+            parts_at_work.append(group.create_task(printed.kept_short(clock)))
             standing.ready(port=listening.port, server=url)
             await stop.wait()
             for work in parts_at_work:

@@ -26,6 +26,7 @@ from trainmaster.local import parts, reports
 from trainmaster.local.control_plane import loop_runner
 from trainmaster.local.home import Home
 from trainmaster.local.nodes import LocalNode, nodes
+from trainmaster.local.part_logs import PartLog
 from trainmaster.local.parts import Standing, arguments_without_ready_fd
 from trainmaster.local.readings import Readings
 from trainmaster.local.recipes import WithRecipes
@@ -82,6 +83,7 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
     lost = asyncio.create_task(parts.until_lost(standing, RealClock()))
     reading = asyncio.create_task(kept_running(
         "readings", Readings(*members[0], doors, RealClock()).run, RealClock()))
+    printed = asyncio.create_task(PartLog(parts.node(home).log).kept_short(RealClock()))
     try:
         await asyncio.wait([agent, told, lost], return_when=asyncio.FIRST_COMPLETED)
         if agent.done() and (problem := agent.exception()) is not None:
@@ -90,9 +92,10 @@ async def run(home: Home, offered: dict[str, str], standing: Standing) -> int:
             return 1
         return 0
     finally:
-        for task in (agent, told, lost, reading):
+        tasks = (agent, told, lost, reading, printed)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(agent, told, lost, reading, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for _, client in members:
             await client.close()
         if standing.lost and held:      # nobody could find the pods any more, so they end with it

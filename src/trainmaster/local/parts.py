@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.local.home import Home
+from trainmaster.local.part_logs import set_aside
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
 from trainmaster.sdk import embedded
 
 TAIL_LINES = 12   # of a part's log, shown when it could not start
-MOST_LOGGED = 16 << 20   # bytes of a log beyond which the next start begins another and keeps this one as the last
 LOOK_EVERY = 2.0  # seconds between two looks whether the home is still there
 
 
@@ -54,8 +54,7 @@ class Part:
 
     def start(self, *arguments: str, environment: Mapping[str, str]) -> "Starting":
         """Start it in the background; `Starting.ready` waits for it."""
-        if self.log.exists() and self.log.stat().st_size > MOST_LOGGED:
-            self.log.replace(self.log.with_name(f"{self.log.name}.1"))
+        set_aside(self.log)
         reader, writer = os.pipe()
         command = [sys.executable, "-P", "-m", self.module, *arguments, "--ready-fd", str(writer)]
         with self.log.open("ab") as log:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local import parts
+from trainmaster.local.part_logs import MOST_LOGGED
 from trainmaster.local.parts import Part, StartError
 
 
@@ -13,10 +13,10 @@ def test_a_log_that_has_grown_is_left_for_another_at_the_next_start(tmp_path: Pa
     """Nobody else rotates it, and a cluster may be brought up for years."""
     part = Part("node", "platform", tmp_path, tmp_path)      # a module of Python that ends by itself
     part.log.touch()
-    os.truncate(part.log, parts.MOST_LOGGED + 1)
+    os.truncate(part.log, MOST_LOGGED + 1)
 
     with pytest.raises(StartError, match="ended while it was starting"):
         part.start(environment={}).ready()
 
-    assert parts.MOST_LOGGED + 1 == (tmp_path / "node.log.1").stat().st_size
-    assert part.log.stat().st_size < parts.MOST_LOGGED
+    assert MOST_LOGGED + 1 == (tmp_path / "node.log.1").stat().st_size
+    assert part.log.stat().st_size < MOST_LOGGED
