@@ -85,8 +85,9 @@ def run_share(suite: Suite, names: Sequence[str]) -> list[Verdict]:
     suite.logs.mkdir(parents=True, exist_ok=True)
     log = suite.logs / f"{re.sub(r'[^A-Za-z0-9]+', '-', names[0]).strip('-')[:150]}.log"
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder, log.open("wb") as output:
-        # A home of its own: kubectl caches what it learns of a server, and servers come and go on the same port.
-        environment = {**os.environ, "HOME": folder, "KUBECONFIG": str(suite.kubeconfig)}
+        # A home of its own: kubectl caches what it learns of a server, and servers come and go on the same port. The
+        # suite leaves temporary files behind.
+        environment = {**os.environ, "HOME": folder, "TMPDIR": folder, "KUBECONFIG": str(suite.kubeconfig)}
         process = subprocess.Popen(
             command(suite, names, Path(folder)), cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
         )

@@ -31,7 +31,8 @@ pytestmark = [
 ]
 
 HERE = Path(__file__).parent
-CERTIFICATE = Path("/tmp/k8s-webhook-server/serving-certs")  # compiled into the operator
+TEMPORARY = Path("/tmp")
+CERTIFICATE = TEMPORARY / "k8s-webhook-server" / "serving-certs"  # compiled into the operator
 PROBES, WEBHOOKS = 18081, 19443
 SLICE = ("tf-chief-success", "tf-exit-code-137", "tf-refused", "pytorch-success", "jax-success",
          "xgboost-suspend-resume", "gang-volcano-tf")
@@ -70,7 +71,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder / "kubeconfig"
         stop.set()
         copying.join()
-        shutil.rmtree(CERTIFICATE, ignore_errors=True)
+        shutil.rmtree(CERTIFICATE.parent, ignore_errors=True)
 
 
 def start(started: Processes, folder: Path, manifests: list[Path]) -> None:
@@ -125,7 +126,8 @@ def recorded_again(
          f"--settle={settle}", "--parallel=5", f"--log={folder}", "--warm-up=2",
          f"--ready=http://127.0.0.1:{PROBES}/readyz", *profiles,
          *(parity.KIT / "scenarios" / f"{name}.yaml" for name in names)],
-        cwd=parity.ROOT, capture_output=True, text=True, timeout=1200, check=False)
+        cwd=parity.ROOT, env={**os.environ, "TMPDIR": str(TEMPORARY)}, capture_output=True, text=True, timeout=1200,
+        check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return parity.judged({name: json.loads((output / f"{name}.json").read_text()) for name in names}, races(names))
 

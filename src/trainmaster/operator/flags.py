@@ -54,7 +54,8 @@ FLAGS: Final = (
     Flag("pytorch-init-container-max-tries", 100, "How often it looks for the name, every two seconds."),
     Flag("mpi-kubectl-delivery-image", "kubeflow/kubectl-delivery:latest", "Of MPIJobs.",
          ignored="MPIJobs are not run by this operator yet"),
-    Flag("webhook-server-port", 9443, "Port of the validating webhook; 0 for none. Outside of a pod, none if absent."),
+    Flag("webhook-server-port", 9443, "Port of the validating webhook; 0 for none. Outside of a pod, none if "
+         "absent, and on 127.0.0.1 alone."),
     Flag("webhook-service-name", "training-operator", "Service through which the API server reaches the webhook."),
     Flag("webhook-secret-name", "training-operator-webhook-cert", "Secret with the certificate of the webhook."),
     Flag("cert-dir", "", "Folder with tls.crt and tls.key for the webhook, instead of the secret."),

@@ -60,11 +60,14 @@ class Place:
 
 
 def place_of(given: flags.Given, namespace: str, *, in_pod: bool) -> Place | None:
-    """Where the flags want it: nowhere with port 0, and outside of a pod only if somebody asked for it."""
+    """Where the flags want it: nowhere with port 0, and outside of a pod only if somebody asked for it.
+
+    There, it is for this machine alone: whoever names a port has not asked for doors to other machines.
+    """
     port, asked = given.number("webhook-server-port"), "webhook-server-port" in given.said
     if not port or not (asked or in_pod):
         return None
-    found = address(f":{port}", asked=asked, in_pod=in_pod)
+    found = address(f":{port}" if in_pod else f"127.0.0.1:{port}", asked=asked, in_pod=in_pod)
     assert found is not None
     folder = given.text("cert-dir")
     return Place(found, namespace, given.text("webhook-service-name"), given.text("webhook-secret-name"),

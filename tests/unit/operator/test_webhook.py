@@ -163,7 +163,8 @@ def test_webhooks_of_others_in_the_same_configuration_stay_as_they_are() -> None
 @pytest.mark.parametrize(("words", "in_pod", "expected"), [
     pytest.param({}, True, (None, 9443), id="in a pod, everywhere"),
     pytest.param({}, False, None, id="not on a laptop"),
-    pytest.param({"webhook-server-port": ["9444"]}, False, (None, 9444), id="on a laptop if asked for"),
+    pytest.param({"webhook-server-port": ["9444"]}, False, ("127.0.0.1", 9444),
+                 id="on a laptop if asked for, for itself alone"),
     pytest.param({"webhook-server-port": ["0"]}, True, None, id="turned off"),
     pytest.param({"monitoring-port": ["9445"]}, True, (None, 9445), id="under its old name"),
 ])
