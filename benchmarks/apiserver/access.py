@@ -45,7 +45,7 @@ from trainmaster.local.control_plane import ADMIN, JOBS_AT_THE_DOOR, loop_runner
 from trainmaster.runtime.clock import RealClock
 
 import client  # type: ignore[import-not-found]  # isort: skip  of the load generator
-from server import PODS, pod, running  # type: ignore[import-not-found]  # isort: skip
+from server import PODS, pod, running  # type: ignore[import-not-found]  # isort: skip  as above
 
 LIMIT = 1.15
 BLOCK, LISTS, LISTED = 80, 8, 500

@@ -78,9 +78,10 @@ def both(pairs: list[tuple[Figures, Figures]], *path_and_unit: str) -> str:
 
 
 def at(figures: Figures, path: tuple[str, ...]) -> float:
+    found: Any = figures
     for part in path:
-        figures = figures[part]
-    return float(figures)     # type: ignore[arg-type]
+        found = found[part]
+    return float(found)
 
 
 def measure_peer(arguments: list[str]) -> Figures:

@@ -18,7 +18,7 @@ from goals import Line, tell
 from ours import RESULTS, Running, running
 
 import client  # type: ignore[import-not-found]  # isort: skip  of the load generator
-from server import PODS, pod  # type: ignore[import-not-found]  # isort: skip
+from server import PODS, pod  # type: ignore[import-not-found]  # isort: skip  as above
 
 SIZES = (1_000, 10_000, 50_000)
 CONNECTIONS = 8

@@ -20,7 +20,7 @@ from goals import Line, tell
 from ours import RESULTS, Running, running
 
 import client  # type: ignore[import-not-found]  # isort: skip  of the load generator
-from server import PODS, pod, quantiles  # type: ignore[import-not-found]  # isort: skip
+from server import PODS, pod, quantiles  # type: ignore[import-not-found]  # isort: skip  as above
 
 COUNT = 10_000
 LISTS = 8

@@ -5,7 +5,7 @@ a download. It runs one process.
 """
 
 from kubeflow.trainer import CustomTrainer, TrainerClient  # type: ignore[import-not-found]  # in the peers' environment
-from kubeflow.trainer.backends.localprocess.types import (  # type: ignore[import-not-found]
+from kubeflow.trainer.backends.localprocess.types import (  # type: ignore[import-not-found]  # as above
     LocalProcessBackendConfig,
 )
 

@@ -110,7 +110,8 @@ class World:
         raise AssertionError("the watch ended")
 
     async def phase(self, *wanted: str) -> Object:
-        return (await self.until(lambda one: bool(one) and (one or {})["status"].get("phase") in wanted))["status"]  # type: ignore[no-any-return]  # raw JSON
+        found = await self.until(lambda one: bool(one) and (one or {})["status"].get("phase") in wanted)
+        return dict(found["status"])
 
     async def delete(self) -> None:
         await self.client.delete(PODS, "a", "default", grace=60)

@@ -3,7 +3,7 @@
 import asyncio
 import queue
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, suppress
 from typing import Generic, TypeVar
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 HELD = 256
 
 
-def aside(stream: Callable[[], AsyncGenerator[T, None]]) -> Iterator[T]:
+def aside(stream: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
     """What the stream yields, and what it raises. Leaving early stops it."""
     reading: _Reading[T] = _Reading(stream)
     reading.thread.start()

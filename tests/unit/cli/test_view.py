@@ -3,6 +3,7 @@
 import io
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -19,14 +20,19 @@ def terminal(height: int = 40) -> Console:
     return Console(file=io.StringIO(), force_terminal=False, width=100, height=height, color_system=None)
 
 
+def printed(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
 def foot(view: LiveView, console: Console) -> list[str]:
     with console.capture() as shown:
         console.print(view.shown())
     return [" ".join(line.split()) for line in shown.get().splitlines()]
 
 
-def replica(name: str, state: str = "Running", **more: object) -> Replica:
-    return Replica(f"a-{name}", f"uid of {name}", name, state, **more)  # type: ignore[arg-type]  # a builder
+def replica(name: str, state: str = "Running", **more: Any) -> Replica:
+    return Replica(f"a-{name}", f"uid of {name}", name, state, **more)
 
 
 def test_a_line_for_each_replica_in_the_order_of_numbers() -> None:
@@ -69,8 +75,7 @@ def test_output_scrolls_above_with_the_name_of_its_replica_and_only_the_last_sta
     view = LiveView(console := terminal())
     view.lines("worker-0", ["hello", " 10%|█\r 20%|██\r"])
 
-    assert ["worker-0     hello", "worker-0      20%|██"] == [
-        line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]  # a StringIO
+    assert ["worker-0     hello", "worker-0      20%|██"] == [line.rstrip() for line in printed(console).splitlines()]
 
 
 def test_piped_output_has_only_the_last_state_of_a_bar_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,9 +111,9 @@ def test_what_is_printed_while_the_person_is_asked_comes_after() -> None:
     view = LiveView(console := terminal())
     with view.quiet():
         view.note("later")
-        assert "later" not in console.file.getvalue()  # type: ignore[attr-defined]
+        assert "later" not in printed(console)
 
-    assert "later" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "later" in printed(console)
 
 
 def test_plain_lines_say_who_and_of_several_jobs_which(capsys: pytest.CaptureFixture[str]) -> None:

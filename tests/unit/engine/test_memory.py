@@ -1,5 +1,7 @@
 """What is remembered about pods that are gone, and that it stays small."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,8 +12,8 @@ from trainmaster.engine import memory
 from trainmaster.engine.observed import Pod
 
 
-def ended(index: int = 1, uid: str = "a", code: int | None = 137, **changes: object) -> Pod:
-    return Pod(f"mnist-worker-{index}", uid, "job-1", "worker", index, "Failed", exit_code=code, **changes)  # type: ignore[arg-type]
+def ended(index: int = 1, uid: str = "a", code: int | None = 137, **changes: Any) -> Pod:
+    return Pod(f"mnist-worker-{index}", uid, "job-1", "worker", index, "Failed", exit_code=code, **changes)
 
 
 def test_a_pod_is_written_down_once_however_often_it_is_looked_at() -> None:

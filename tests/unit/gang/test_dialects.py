@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmaster.gang.dialects import KUBE_BATCH, SCHEDULER_PLUGINS, T9K, VOLCANO, dialect, is_let_in
+from trainmaster.gang.dialects import KUBE_BATCH, SCHEDULER_PLUGINS, T9K, VOLCANO, Dialect, dialect, is_let_in
 
 
 @pytest.mark.parametrize(("name", "resource", "scheduler"), [
@@ -40,5 +40,5 @@ def test_when_volcano_has_let_a_group_in(phase: str | None, let_in: bool) -> Non
 
 
 @pytest.mark.parametrize("spoken", [KUBE_BATCH, T9K, SCHEDULER_PLUGINS], ids=lambda spoken: spoken.scheduler)
-def test_the_others_hold_the_pods_themselves(spoken: object) -> None:
-    assert is_let_in(spoken, None)  # type: ignore[arg-type]
+def test_the_others_hold_the_pods_themselves(spoken: Dialect) -> None:
+    assert is_let_in(spoken, None)

@@ -2,6 +2,7 @@
 
 import asyncio
 from copy import deepcopy
+from dataclasses import dataclass
 
 import pytest
 from tests.unit.engine.stories import tfjob
@@ -9,7 +10,7 @@ from tests.unit.operator.stage import NAMESPACE, Stage, stage
 
 from trainmaster.api.core import PODS, SERVICES
 from trainmaster.api.meta import name_of, uid_of
-from trainmaster.kube.transport import Request
+from trainmaster.kube.transport import Request, Response, Stream, Transport
 from trainmaster.operator.config import Settings
 from trainmaster.testing.builders import pod
 from trainmaster.testing.faults import Answer, Fault, Lose, on
@@ -98,30 +99,39 @@ async def test_a_failed_deletion_of_a_service_holds_its_pod_back() -> None:
         assert 2 == len(await it.pods())
 
 
-async def test_what_is_made_for_one_job_at_the_same_time_is_bounded() -> None:
-    most = flying = 0
+@dataclass
+class Counted:
+    """A wire that counts how many creations are on it."""
 
+    inner: Transport
+    flying: int = 0
+    most: int = 0
+
+    async def send(self, request: Request) -> Response:
+        makes = request.method == "POST" and not request.path.endswith("/events")
+        self.flying += makes
+        self.most = max(self.most, self.flying)
+        await asyncio.sleep(0)
+        answer = await self.inner.send(request)
+        self.flying -= makes
+        return answer
+
+    async def open(self, request: Request) -> Stream:
+        return await self.inner.open(request)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+async def test_what_is_made_for_one_job_at_the_same_time_is_bounded() -> None:
     async with stage(Settings(at_once=3)) as it:
         it.begin()
-        life = it.lives[0]
-        send = life.inner.send
-
-        async def counting(request: Request) -> object:
-            nonlocal most, flying
-            makes = request.method == "POST" and not request.path.endswith("/events")
-            flying += makes
-            most = max(most, flying)
-            await asyncio.sleep(0)
-            answer = await send(request)
-            flying -= makes
-            return answer
-
-        life.inner.send = counting  # type: ignore[method-assign,assignment]
+        wire = it.lives[0].inner = Counted(it.lives[0].inner)
         await it.apply(tfjob(roles={"Worker": (20, "Never")}))
         await it.settle()
 
         assert 20 == len(await it.pods())
-        assert 3 == most
+        assert 3 == wire.most
 
 
 async def test_the_job_that_is_made_again_under_the_same_name_has_its_own_pods() -> None:

@@ -2,11 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,22 +44,6 @@ class Follower:
         assert not self.task.done()
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-async def cluster(clock: VirtualClock) -> AsyncIterator[Cluster]:
-    async with embedded(clock) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(cluster: Cluster) -> Client:
-    return cluster.client()
 
 
 def revisions(things: list[Object]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,21 +15,10 @@ from trainmaster.kube.errors import Unreachable
 from trainmaster.kube.transport import Request, Response, Stream, Transport
 from trainmaster.runtime.leader import Deposed, Leadership, Terms, identity
 from trainmaster.testing.clock import VirtualClock
-from trainmaster.testing.cluster import Cluster, embedded
+from trainmaster.testing.cluster import Cluster
 from trainmaster.testing.faults import EVERYTHING, Answer, Delay, Fault, Lose, Old, Plan, nothing, on, seeded
 
 PLACE = "kube-system"
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-async def cluster(clock: VirtualClock) -> AsyncIterator[Cluster]:
-    async with embedded(clock) as made:
-        yield made
 
 
 @dataclass(slots=True)

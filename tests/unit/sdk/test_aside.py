@@ -43,7 +43,7 @@ def test_leaving_early_stops_it(most: int) -> None:
 
     reading = aside(endless)
     assert 0 == next(reading)
-    reading.close()  # type: ignore[attr-defined]  # a generator, as iterators of this module are
+    reading.close()
 
     assert ended.wait(10)
     assert "trainmaster-stream" not in [thread.name for thread in threading.enumerate()]

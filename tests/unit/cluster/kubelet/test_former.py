@@ -14,11 +14,6 @@ from trainmaster.testing.clock import VirtualClock
 UID = "00000000-0000-0000-0000-{:012d}"
 
 
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
 def pod(number: int, *, owned: bool = True) -> Object:
     owner = [{"kind": "TFJob", "name": "a", "uid": "job", "controller": True}] if owned else []
     return {"metadata": {"name": f"a-worker-{number}", "namespace": "train", "uid": UID.format(number),
