@@ -54,7 +54,7 @@ def choose(trial: Trial, pod: Pod) -> Node | None:
     """The best node for a pod, or None."""
     demands = pod.demands
     if demands.social or demands.ports or demands.pod_wishes or demands.claims or trial.holds \
-            or trial.snapshot.choosy:
+            or trial.hermits:
         found = filters.candidates(trial, pod)
         return scores.best(trial, pod, found) if found else None
     key = (demands, tuple(pod.requests.items()), pod.batch, trial.future)

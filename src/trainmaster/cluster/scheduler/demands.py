@@ -4,7 +4,7 @@ The pods of one role differ in name and environment only. They get the very same
 node is worked out once for all of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -41,6 +41,21 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """The nodes on which pods count for a spread."""
+
+    selector: Selector = EVERYTHING
+    terms: tuple[NodeTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] | None = None      # None: taints do not matter
+    topologies: tuple[str, ...] = ()                       # labels that a node must have
+
+    def covers(self, name: str, labels: Mapping[str, str], taints: Iterable[Taint]) -> bool:
+        return (all(topology in labels for topology in self.topologies)
+                and chosen(self.selector, self.terms, name, labels)
+                and (self.tolerations is None or untolerated(self.tolerations, taints) is None))
+
+
+@dataclass(frozen=True, slots=True)
 class PodTerm:
     """Pods near which, or away from which, a pod wants to be."""
 
@@ -48,6 +63,7 @@ class PodTerm:
     namespaces: frozenset[str]
     topology: str
     spaces: Selector | None = None        # namespaces by their labels, besides those that are named
+    within: Within | None = None          # of a spread: where pods count, of which those on their way out do not
 
     def means(self, namespace: str, labels: Mapping[str, str], spaces: Spaces) -> bool:
         """Whether a pod is meant. `spaces` are the labels of the namespaces."""
@@ -86,11 +102,33 @@ class Demands:
         return bool(self.near or self.away or self.spreads)
 
 
+def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
+    """The first taint that keeps a pod with these tolerations off a node."""
+    return next((taint for taint in taints if taint[2] in {"NoSchedule", "NoExecute"}
+                 and not any(each.covers(taint) for each in tolerations)), None)
+
+
+def chosen(selector: Selector, terms: tuple[NodeTerm, ...] | None, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a node is one of those that a pod asks for by selector and required affinity."""
+    return selector.matches(labels) and (terms is None or any(term.matches(name, labels) for term in terms))
+
+
 @lru_cache(maxsize=4096)
 def narrowed(demands: Demands, nodes: Selector) -> Demands:
     """The same, and only on such nodes; the same object for the same question."""
-    both = (*demands.node_selector.requirements, *nodes.requirements)
-    return replace(demands, node_selector=Selector(both))
+    return replace(demands, node_selector=_both(demands.node_selector, nodes),
+                   spreads=tuple(_narrowed(spread, nodes) for spread in demands.spreads))
+
+
+def _narrowed(spread: Spread, nodes: Selector) -> Spread:
+    within = spread.term.within
+    if within is None:
+        return spread
+    return replace(spread, term=replace(spread.term, within=replace(within, selector=_both(within.selector, nodes))))
+
+
+def _both(one: Selector, other: Selector) -> Selector:
+    return Selector((*one.requirements, *other.requirements))
 
 
 def demands_of(pod: Object) -> Demands:
@@ -112,16 +150,21 @@ def _read(essence: bytes) -> Demands:
     nodes = affinity.get("nodeAffinity") or {}
     required = nodes.get("requiredDuringSchedulingIgnoredDuringExecution")
     near, away = affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}
+    spreads = spreads or ()
+    asked = Within(
+        label_selector({"matchLabels": selector or {}}) or EVERYTHING,
+        tuple(map(node_term, required.get("nodeSelectorTerms") or ())) if required else None,
+        tuple(_toleration(each) for each in tolerations or ()),
+        tuple(str(each.get("topologyKey") or "") for each in spreads if _hard(each)))
     return Demands(
-        node_selector=label_selector({"matchLabels": selector or {}}) or EVERYTHING,
-        node_terms=tuple(map(node_term, required.get("nodeSelectorTerms") or ())) if required else None,
+        node_selector=asked.selector, node_terms=asked.terms,
         node_wishes=tuple((int(wish.get("weight") or 0), node_term(wish.get("preference") or {}))
                           for wish in nodes.get("preferredDuringSchedulingIgnoredDuringExecution") or ()),
-        tolerations=tuple(_toleration(each) for each in tolerations or ()),
+        tolerations=asked.tolerations or (),
         ports=frozenset((str(address), str(protocol), int(number)) for address, protocol, number in ports),
         near=_terms(near, namespace), away=_terms(away, namespace),
         pod_wishes=(*_wishes(near, namespace, 1), *_wishes(away, namespace, -1)),
-        spreads=tuple(_spread(each, namespace, labels) for each in spreads or ()),
+        spreads=tuple(_spread(each, namespace, labels, asked) for each in spreads),
         claims=tuple(claims),
     )
 
@@ -160,11 +203,21 @@ def _term(spec: Object, namespace: str) -> PodTerm:
     return PodTerm(label_selector(spec.get("labelSelector")), named, str(spec.get("topologyKey") or ""), spaces)
 
 
-def _spread(spec: Object, namespace: str, labels: Mapping[str, str]) -> Spread:
-    wanted = dict(spec.get("labelSelector") or {})
+def _hard(spread: Object) -> bool:
+    return spread.get("whenUnsatisfiable") != "ScheduleAnyway"
+
+
+def _spread(spec: Object, namespace: str, labels: Mapping[str, str], asked: Within) -> Spread:
+    """`asked` is what the pod says about nodes; how much of that counts, the spread says itself."""
+    wanted = spec.get("labelSelector")
     same = {key: labels[key] for key in spec.get("matchLabelKeys") or () if key in labels}
     if same:
-        wanted["matchLabels"] = {**(wanted.get("matchLabels") or {}), **same}
-    term = PodTerm(label_selector(wanted), frozenset((namespace,)), str(spec.get("topologyKey") or ""))
-    return Spread(term, int(spec.get("maxSkew") or 1), spec.get("whenUnsatisfiable") != "ScheduleAnyway",
-                  int(spec.get("minDomains") or 1))
+        wanted = {**(wanted or {}), "matchLabels": {**((wanted or {}).get("matchLabels") or {}), **same}}
+    topology = str(spec.get("topologyKey") or "")
+    anywhere = spec.get("nodeAffinityPolicy") == "Ignore"
+    within = Within(
+        EVERYTHING if anywhere else asked.selector, None if anywhere else asked.terms,
+        asked.tolerations if spec.get("nodeTaintsPolicy") == "Honor" else None,
+        asked.topologies if _hard(spec) else (topology,))
+    term = PodTerm(label_selector(wanted), frozenset((namespace,)), topology, within=within)
+    return Spread(term, int(spec.get("maxSkew") or 1), _hard(spec), int(spec.get("minDomains") or 1))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from trainmaster.cluster.scheduler.amounts import PODS, Amounts, fits, lacking, minus
-from trainmaster.cluster.scheduler.demands import Demands, PodTerm, Spread
+from trainmaster.cluster.scheduler.demands import Demands, PodTerm, Spread, chosen, untolerated
 from trainmaster.cluster.scheduler.snapshot import Node, Pod
 from trainmaster.cluster.scheduler.trial import Trial, clash
 
@@ -34,7 +34,7 @@ def candidates(trial: Trial, pod: Pod) -> list[Node]:
     if demands.claims and snapshot.storage.trouble(pod.key.namespace, demands.claims):
         return []
     verdicts = snapshot.verdicts.setdefault(demands, {})
-    social = demands.social or bool(snapshot.choosy) or bool(demands.ports) or trial.holds
+    social = demands.social or trial.hermits or bool(demands.ports) or trial.holds
     found = []
     for name, node in snapshot.nodes.items():
         verdict = verdicts.get(name)
@@ -80,14 +80,9 @@ def by_nature(demands: Demands, node: Node) -> str:
     if node.unschedulable and not any(
             each.covers(("node.kubernetes.io/unschedulable", "", "NoSchedule")) for each in demands.tolerations):
         return UNSCHEDULABLE
-    for taint in node.taints:
-        if taint[2] in {"NoSchedule", "NoExecute"} and not any(each.covers(taint) for each in demands.tolerations):
-            return f"node(s) had taint {{{taint[0]}: {taint[1]}}}, that the pod didn't tolerate"
-    if not demands.node_selector.matches(node.labels):
-        return AFFINITY
-    if demands.node_terms is not None and not any(term.matches(node.name, node.labels) for term in demands.node_terms):
-        return AFFINITY
-    return ""
+    if (taint := untolerated(demands.tolerations, node.taints)) is not None:
+        return f"node(s) had taint {{{taint[0]}: {taint[1]}}}, that the pod didn't tolerate"
+    return "" if chosen(demands.node_selector, demands.node_terms, node.name, node.labels) else AFFINITY
 
 
 def _stored_elsewhere(trial: Trial, pod: Pod, node: Node) -> str:
@@ -99,8 +94,9 @@ def room_but_for(trial: Trial, pod: Pod, node: Node, held: Amounts) -> bool:
 
 
 def _sort(trial: Trial, pod: Pod) -> object:
-    """Pods of one sort are refused for the same reasons."""
-    return (pod.demands, tuple(pod.requests.items()), trial.future)
+    """Pods of one sort are refused for the same reasons. Where somebody keeps others away, it matters who they are."""
+    who = (pod.key.namespace, frozenset(pod.labels.items())) if trial.hermits else None
+    return (pod.demands, tuple(pod.requests.items()), trial.future, who)
 
 
 def _in_company(trial: Trial, pod: Pod, node: Node) -> str:
@@ -117,7 +113,10 @@ def _in_company(trial: Trial, pod: Pod, node: Node) -> str:
         return NEAR
     if any(_neighbours(trial, node, term) for term in demands.away):
         return AWAY
-    return KEPT_AWAY if _kept_away(trial, pod, node) else ""
+    if not trial.hermits:
+        return ""
+    return KEPT_AWAY if any(node.labels.get(topology) in domains
+                            for topology, domains in trial.taboo(pod).items()) else ""
 
 
 def _neighbours(trial: Trial, node: Node, term: PodTerm) -> int:
@@ -134,26 +133,11 @@ def _near(trial: Trial, pod: Pod, node: Node, term: PodTerm) -> bool:
         pod.key.namespace, pod.labels, trial.snapshot.spaces)
 
 
-def _kept_away(trial: Trial, pod: Pod, node: Node) -> bool:
-    there = [(other, other.node) for other in trial.snapshot.choosy.values() if not trial.gone(other)]
-    there += [(step.pod, step.node) for step in trial.steps if step.pod.demands.away and not step.away]
-    for other, where in there:
-        home = trial.snapshot.nodes.get(where)
-        for term in other.demands.away:
-            if home is not None and term.topology in home.labels \
-                    and home.labels[term.topology] == node.labels.get(term.topology) \
-                    and term.means(pod.key.namespace, pod.labels, trial.snapshot.spaces):
-                return True
-    return False
-
-
 def _uneven(trial: Trial, pod: Pod, node: Node, spread: Spread) -> str:
     domain = node.labels.get(spread.term.topology)
     if domain is None:
         return UNLABELLED
-    counts = trial.neighbours(spread.term)
-    domains = {other.labels[spread.term.topology] for other in trial.snapshot.nodes.values()
-               if spread.term.topology in other.labels and pod.demands.node_selector.matches(other.labels)}
-    fewest = min((counts.get(each, 0) for each in domains), default=0) if len(domains) >= spread.least_domains else 0
+    domains, fewest = trial.fewest(spread.term)
+    there = trial.neighbours(spread.term).get(domain, 0)
     itself = int(spread.term.means(pod.key.namespace, pod.labels, trial.snapshot.spaces))
-    return SPREAD if counts.get(domain, 0) + itself - fewest > spread.skew else ""
+    return SPREAD if there + itself - (fewest if domains >= spread.least_domains else 0) > spread.skew else ""

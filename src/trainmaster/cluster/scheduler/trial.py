@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from trainmaster.api.meta import Key
 from trainmaster.cluster.scheduler.amounts import Amounts, plus
 from trainmaster.cluster.scheduler.demands import ANY_ADDRESS, PodTerm, Port
-from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Node, Pod, Snapshot
+from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Node, Pod, Snapshot, State
+
+Taboo = Mapping[str, set[str]]      # topologies, and which of their domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,9 @@ class Trial:
         self._idle: dict[str, dict[str, int]] = {}
         self._gone: dict[str, Pod] = {}
         self._neighbours: dict[PodTerm, dict[str, int]] = {}
+        self._fewest: dict[PodTerm, tuple[int, int, int]] = {}  # state, domains, pods in the emptiest one
+        self._hermits = 0                                      # pods that keep others away, of those that were placed
+        self._taboo: tuple[str, int, Taboo] = ("", 0, {})
         self._claims = list(claims)
 
     def idle(self, node: Node) -> Mapping[str, int]:
@@ -71,6 +76,7 @@ class Trial:
             self._claims.remove(claim)
         for name in pod.demands.claims:
             self.stored.setdefault(Key(pod.key.namespace, name), node)
+        self._hermits += bool(pod.demands.away)
         self.steps.append(Step(pod, node, claim=claim))
 
     def evict(self, pod: Pod) -> None:
@@ -91,6 +97,7 @@ class Trial:
                 del self._gone[step.pod.uid]
             else:
                 del self.placed[step.pod.uid]
+                self._hermits -= bool(step.pod.demands.away)
             if step.claim is not None:
                 self._claims.append(step.claim)
         del self.steps[mark:]
@@ -127,13 +134,49 @@ class Trial:
         if known is None:
             known = self._neighbours[term] = {}
             for node in self.snapshot.nodes.values():
+                if not _counts(term, node):
+                    continue
+                known.setdefault(node.labels[term.topology], 0)
                 for pod in node.pods.values():
                     if pod.uid not in self._gone:
                         self._count(known, term, pod, node, 1)
             for step in self.steps:
-                if not step.away:
+                if not step.away and _counts(term, self.snapshot.nodes[step.node]):
                     self._count(known, term, step.pod, self.snapshot.nodes[step.node], 1)
         return known
+
+    def fewest(self, term: PodTerm) -> tuple[int, int]:
+        """How many domains there are, and how many pods that the term means are in the emptiest of them."""
+        state, domains, found = self._fewest.get(term, (-1, 0, 0))
+        if state != len(self.changes):
+            counts = self.neighbours(term)
+            domains, found = len(counts), min(counts.values(), default=0)
+            self._fewest[term] = (len(self.changes), domains, found)
+        return domains, found
+
+    @property
+    def hermits(self) -> bool:
+        """Whether anybody who has a place keeps others away."""
+        return bool(self._hermits or self.snapshot.choosy)
+
+    def taboo(self, pod: Pod) -> Taboo:
+        """Where this pod may not go, because somebody there keeps it away."""
+        uid, state, found = self._taboo
+        if (uid, state) != (pod.uid, len(self.changes)):
+            nodes = self.snapshot.nodes
+            there = [(term, nodes.get(other.node)) for other in self.snapshot.choosy.values()
+                     if not self.gone(other) for term in other.demands.away]
+            if self._hermits:
+                there += [(term, nodes.get(step.node)) for step in self.steps
+                          if not step.away for term in step.pod.demands.away]
+            domains: dict[str, set[str]] = {}
+            for term, where in there:
+                domain = where.labels.get(term.topology) if where is not None else None
+                if domain is not None and term.means(pod.key.namespace, pod.labels, self.snapshot.spaces):
+                    domains.setdefault(term.topology, set()).add(domain)
+            found = domains
+            self._taboo = (pod.uid, len(self.changes), found)
+        return found
 
     def _change(self, name: str, pod: Pod, sign: int) -> None:
         node = self.snapshot.nodes.get(name)
@@ -146,12 +189,20 @@ class Trial:
         for resource, amount in pod.requests.items():
             idle[resource] = idle.get(resource, 0) + sign * amount
         for term, known in self._neighbours.items():
-            self._count(known, term, pod, node, -sign)
+            if _counts(term, node):
+                self._count(known, term, pod, node, -sign)
 
     def _count(self, known: dict[str, int], term: PodTerm, pod: Pod, node: Node, sign: int) -> None:
-        domain = node.labels.get(term.topology)
-        if domain is not None and term.means(pod.key.namespace, pod.labels, self.snapshot.spaces):
+        if term.means(pod.key.namespace, pod.labels, self.snapshot.spaces) and not (
+                term.within is not None and pod.state is State.RELEASING):
+            domain = node.labels[term.topology]
             known[domain] = known.get(domain, 0) + sign
+
+
+def _counts(term: PodTerm, node: Node) -> bool:
+    """Whether the pods of a node count for a term at all."""
+    return term.topology in node.labels and (
+        term.within is None or term.within.covers(node.name, node.labels, node.taints))
 
 
 def clash(wanted: Iterable[Port], taken: Iterable[Port]) -> bool:

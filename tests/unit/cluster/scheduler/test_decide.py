@@ -25,9 +25,9 @@ def node_affinity(key: str, operator: str, *values: str) -> Object:
         "nodeSelectorTerms": [{"matchExpressions": [expression]}]}}}
 
 
-def spread(skew: int = 1, topology: str = ZONE) -> list[Object]:
+def spread(skew: int = 1, topology: str = ZONE, **more: Any) -> list[Object]:
     return [{"maxSkew": skew, "topologyKey": topology, "whenUnsatisfiable": "DoNotSchedule",
-             "labelSelector": {"matchLabels": {"app": "x"}}}]
+             "labelSelector": {"matchLabels": {"app": "x"}}, **more}]
 
 
 def port(number: int) -> Object:
@@ -94,6 +94,38 @@ def port(number: int) -> Object:
                      [single(n, labels={"app": "x"}, topologySpreadConstraints=spread(), asks={"cpu": 1},
                              restartPolicy="Never") for n in "wxyz"],
                      {"w": "a", "x": "b", "y": "a", "z": "b"}, id="zones are filled evenly"),
+        pytest.param([machine("a")],
+                     [single("hermit", on="a", phase="Running", affinity=affinity("podAntiAffinity", app="x")),
+                      single("x", labels={"app": "x"}), single("y", labels={"app": "y"})], {"y": "a"},
+                     id="and not those who ask for the same and whom it does not mean"),
+        pytest.param([machine("a")],
+                     [single("hermit", priority=5, affinity=affinity("podAntiAffinity", app="x")),
+                      single("x", labels={"app": "x"})], {"hermit": "a"},
+                     id="a pod that was just placed keeps others away"),
+        pytest.param([machine("a", labels={ZONE: "1"}), machine("b", labels={ZONE: "2"})],
+                     [single(n, labels={"app": "x"}, topologySpreadConstraints=spread(),
+                             affinity=node_affinity(ZONE, "In", "1")) for n in "xy"],
+                     {"x": "a", "y": "a"}, id="a zone that is not asked for need not be filled"),
+        pytest.param([machine("a", labels={ZONE: "1"}), machine("b", labels={ZONE: "2"})],
+                     [single(n, labels={"app": "x"}, topologySpreadConstraints=spread(nodeAffinityPolicy="Ignore"),
+                             nodeSelector={ZONE: "1"}) for n in "xy"],
+                     {"x": "a"}, id="unless the spread says that every zone counts"),
+        pytest.param([machine("a", labels={ZONE: "1"}),
+                      machine("b", labels={ZONE: "2"}, taints=[{"key": "k", "effect": "NoSchedule"}])],
+                     [single(n, labels={"app": "x"}, topologySpreadConstraints=spread()) for n in "xy"],
+                     {"x": "a"}, id="a zone with a taint counts"),
+        pytest.param([machine("a", labels={ZONE: "1"}),
+                      machine("b", labels={ZONE: "2"}, taints=[{"key": "k", "effect": "NoSchedule"}])],
+                     [single(n, labels={"app": "x"}, topologySpreadConstraints=spread(nodeTaintsPolicy="Honor"))
+                      for n in "xy"], {"x": "a", "y": "a"}, id="unless the spread says that taints count"),
+        pytest.param([machine("a", labels={ZONE: "1", "rack": "r"}), machine("b", labels={ZONE: "2"})],
+                     [single(n, labels={"app": "x"}, topologySpreadConstraints=spread() + spread(9, "rack"))
+                      for n in "xy"], {"x": "a", "y": "a"}, id="nor one without the label of another spread"),
+        pytest.param([machine("a", labels={ZONE: "1"}), machine("b", labels={ZONE: "2"}, cpu=1)],
+                     [single("full", on="b", asks={"cpu": 1}),
+                      single("going", on="a", deleted=True, labels={"app": "x"}),
+                      single("x", labels={"app": "x"}, topologySpreadConstraints=spread(), asks={"cpu": 1})],
+                     {"x": "a"}, id="pods on their way out do not count"),
         pytest.param([machine("a"), machine("b")], [single("x", **port(80)), single("y", **port(80))],
                      {"x": "a", "y": "b"}, id="a port of the host is had once"),
         pytest.param([machine("a", cpu=1)],

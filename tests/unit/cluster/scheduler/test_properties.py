@@ -215,3 +215,42 @@ def test_a_waiting_gang_that_fits_the_empty_cluster_starts_when_others_end() -> 
         found = bound(decided(there, settings))
         expected = {f"big-w-{i}" for i in range(4)} if ended == 4 else set()
         assert expected == set(found), f"after {ended} have ended"
+
+
+def _keeps_away(pod: Object, other: Object, nodes: Mapping[str, Object], where: str, home: str) -> bool:
+    """Whether a pod at `home` has something against another one at `where`; worked out from the objects alone."""
+    terms = pod["spec"].get("affinity", {}).get("podAntiAffinity", {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution", [])
+    return any(term["labelSelector"]["matchLabels"].items() <= other["metadata"]["labels"].items()
+               and nodes[where]["metadata"]["labels"].get(term["topologyKey"], where)
+               == nodes[home]["metadata"]["labels"].get(term["topologyKey"], home) for term in terms)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nobody_is_near_those_who_keep_others_away_and_who_waits_has_no_place(seed: int) -> None:
+    chance = Random(seed)
+    nodes = {name: machine(name, labels={"zone": chance.choice("12")}, cpu=chance.randint(1, 4)) for name in "abcd"}
+    pods: dict[str, Object] = {}
+    for number in range(12):
+        term = {"labelSelector": {"matchLabels": {"app": chance.choice("xyz")}},
+                "topologyKey": chance.choice(("zone", "kubernetes.io/hostname"))}
+        shy = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+        pod = single(f"p{number}", labels={"app": chance.choice("xyz")}, asks={"cpu": 1},
+                     priority=-chance.randint(0, 3), **shy if chance.random() < 0.3 else {})
+        pods[pod["metadata"]["name"]] = pod
+    first = bound(decided(snapshot(nodes.values(), list(pods.values())[:4])))
+    for name, node in first.items():
+        pods[name]["spec"]["nodeName"] = node
+
+    places = {**first, **bound(decided(snapshot(nodes.values(), pods.values())))}
+
+    def unwelcome(name: str, node: str) -> bool:
+        return any(_keeps_away(pods[name], pods[other], nodes, node, home)
+                   or _keeps_away(pods[other], pods[name], nodes, node, home)
+                   for other, home in places.items() if other != name)
+
+    assert [] == [name for name, node in places.items() if unwelcome(name, node)]
+    full = {name for name, node in nodes.items()
+            if list(places.values()).count(name) >= int(node["status"]["allocatable"]["cpu"])}
+    assert [] == [(name, node) for name in pods.keys() - places.keys() for node in nodes.keys() - full
+                  if not unwelcome(name, node)]
