@@ -157,19 +157,19 @@ def workers(
     return {
         "controllers": lambda: controllers.run(managing, clock, authority=authority, api=Api(POD_SIDE, port),
                                                directories=directories),
-        "scheduler": lambda: schedule(scheduling, clock, asked),
+        "scheduler": lambda: schedule(scheduling, clock, asked, frozenset(directories.nodes)),
         "operator": lambda: operate(training, clock, Site(gang_scheduler=GANG_SCHEDULERS[asked.gang_scheduler])),
         "simulated-nodes": lambda: simulated.run(managing("simulated-nodes"), clock, asked.simulated_nodes,
                                                  asked.simulated_offers),
     }
 
 
-async def schedule(client: Client, clock: Clock, asked: Asked) -> None:
+async def schedule(client: Client, clock: Clock, asked: Asked, disk: frozenset[str]) -> None:
     """Loaded where it runs: an API server alone does without the megabytes of it; so with the operator."""
     from trainmaster.cluster.scheduler import loop
     from trainmaster.cluster.scheduler.settings import Settings
 
-    await loop.run(client, clock, Settings(preempt=asked.preempt, reclaim=asked.reclaim), lull=LULL)
+    await loop.run(client, clock, Settings(preempt=asked.preempt, reclaim=asked.reclaim, disk=disk), lull=LULL)
 
 
 async def operate(client: Client, clock: Clock, site: Site) -> None:

@@ -127,11 +127,12 @@ def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
     placed: list[Pod] = []
     failed: list[Pod] = []
     roles: set[tuple[str, Amounts | int]] = set()
+    needed = gang.needed
     for pod in members:
         if placed and (surplus or (gang.ready(placed) and not pod.best_effort)):
             break
         kind = (pod.role, id(pod.demands))
-        there = choose(floor.trial, pod)
+        there = choose(floor.trial, pod, needed)
         short = account.refuses(pod.requests) if there is not None and account.queue.raw is not None else None
         if there is not None and not short:
             floor.trial.place(pod, there.name)
@@ -163,9 +164,9 @@ def _fits_later(floor: Floor, gang: Gang, account: Account, members: list[Pod]) 
     if not any(node.releasing for node in trial.snapshot.nodes.values()):
         return False
     trial.future = True
-    mark, placed = trial.mark(), list[Pod]()
+    mark, placed, needed = trial.mark(), list[Pod](), gang.needed
     for pod in members:
-        there = choose(trial, pod)
+        there = choose(trial, pod, needed)
         if there is not None and not (account.queue.raw is not None and account.refuses(pod.requests)):
             trial.place(pod, there.name)
             queues.charge(account, pod.requests)
@@ -197,9 +198,9 @@ def _keep_room(floor: Floor, gang: Gang) -> None:
     if floor.waited(gang) < patience or gang not in floor.why or not floor.why[gang].ever \
             or floor.why[gang].code is not Code.NO_NODE_FITS:
         return
-    trial = alone(floor, gang)
-    for pod in gang.waiting[:gang.least]:
-        if (there := choose(trial, pod)) is not None:
+    trial, needed = alone(floor, gang), gang.waiting[:gang.least]
+    for pod in needed:
+        if (there := choose(trial, pod, needed)) is not None:
             trial.place(pod, there.name)
     floor.trial.hold(Claim(gang.group.key, step.node, step.pod.requests, FOREVER)
                      for step in trial.steps if not step.away)

@@ -6,8 +6,9 @@ for them one placement may change the worth of every node.
 """
 
 import heapq
+from collections.abc import Sequence
 
-from trainmaster.cluster.scheduler import filters, scores
+from trainmaster.cluster.scheduler import filters, flocks, scores
 from trainmaster.cluster.scheduler.amounts import fits
 from trainmaster.cluster.scheduler.snapshot import Node, Pod
 from trainmaster.cluster.scheduler.trial import Trial
@@ -50,12 +51,15 @@ class Board:
             heapq.heappush(self._heap, (worth, name))
 
 
-def choose(trial: Trial, pod: Pod) -> Node | None:
-    """The best node for a pod, or None."""
+def choose(trial: Trial, pod: Pod, needed: Sequence[Pod] = ()) -> Node | None:
+    """The best node for a pod, or None. `needed` are those that are to be placed with it, itself among them."""
     demands = pod.demands
     if demands.social or demands.ports or demands.pod_wishes or demands.claims or trial.holds \
             or trial.hermits:
         found = filters.candidates(trial, pod)
+        if len(found) > 1 and len(needed) > 1 and (flock := flocks.led_by(trial, pod, needed)) is not None:
+            ranked = scores.ranked(trial, pod, found)
+            return flocks.roomy(trial, ranked, flock) or ranked[0]
         return scores.best(trial, pod, found) if found else None
     key = (demands, tuple(pod.requests.items()), pod.batch, trial.future)
     board = trial.boards.get(key)

@@ -55,6 +55,13 @@ class Gang:
         return all(roles[role] >= least for role, least in self.minima.items())
 
     @property
+    def needed(self) -> list[Pod]:
+        """Those of the waiting that must get a place for the gang to be ready."""
+        held = sum(1 for pod in self.pods if pod.state in ALLOCATED or pod.state is State.SUCCEEDED
+                   or pod.uid in self.placed)
+        return self.waiting[:max(self.least - held, 0)]
+
+    @property
     def minima(self) -> Mapping[str, int]:
         """Per role; they count only as far as the group as a whole asks for so many."""
         roles = self.group.roles

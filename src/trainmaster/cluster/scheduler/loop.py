@@ -79,6 +79,7 @@ class Scheduler:
         self.served = served
         self._changed = asyncio.Event()
         self.mirror = Mirror(client, clock, served, settings.comeback, self._changed.set, lacks)
+        self.mirror.snapshot.storage.disk = settings.disk
         self.hands = Hands(client, clock, served, self.mirror, self._changed.set, lull, lacks)
 
     async def work(self, ready: Callable[[], None], group: asyncio.TaskGroup) -> None:

@@ -6,7 +6,7 @@ budget protects come last: as with kube-scheduler, a budget gives way only where
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmaster.cluster.scheduler import filters
@@ -62,12 +62,12 @@ def for_pod(trial: Trial, pod: Pod, allowed: Callable[[Pod], bool]) -> tuple[Nod
     return None if best is None else (best[1], best[2])
 
 
-def for_gang(trial: Trial, members: Iterable[Pod], allowed: Callable[[Pod], bool]) -> list[Pod] | None:
+def for_gang(trial: Trial, members: Sequence[Pod], allowed: Callable[[Pod], bool]) -> list[Pod] | None:
     """Place all these pods, sending others away where needed: the victims, or None and nothing changed."""
     mark = trial.mark()
     victims: list[Pod] = []
     for pod in members:
-        there = choose(trial, pod)
+        there = choose(trial, pod, members)
         if there is not None:
             trial.place(pod, there.name)
             continue

@@ -100,7 +100,7 @@ class Provisioning:
             if claim["spec"].get("volumeName") or older(revision_of(claim), asked.get(name, "")):
                 continue                                      # the last step is to come, or the watch is behind
             there = selected_node(claim)
-            if there not in ("", binding.node):
+            if there and not self._mirror.snapshot.storage.together(there, binding.node):
                 raise Unprovided(f'node "{there}" was selected for PVC "{name}"')
             if not there and asked.get(name):
                 raise Unprovided(f'provisioning failed for PVC "{name}"')

@@ -4,7 +4,7 @@ Training is packed, so that large free pieces stay for the next gang; services a
 a service lost. Wishes (preferred affinities, soft taints and spreads) weigh more than either, as users expect.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from trainmaster.cluster.scheduler.amounts import PODS
 from trainmaster.cluster.scheduler.snapshot import Node, Pod
@@ -14,11 +14,18 @@ FULL = 1000
 
 
 def best(trial: Trial, pod: Pod, nodes: Sequence[Node]) -> Node:
-    if len(nodes) == 1:
-        return nodes[0]
+    return nodes[0] if len(nodes) == 1 else min(nodes, key=_rank(trial, pod))
+
+
+def ranked(trial: Trial, pod: Pod, nodes: Sequence[Node]) -> list[Node]:
+    """All of them, the best first."""
+    return sorted(nodes, key=_rank(trial, pod))
+
+
+def _rank(trial: Trial, pod: Pod) -> Callable[[Node], tuple[int, str]]:
     wishes = bool(pod.demands.node_wishes or pod.demands.pod_wishes
                   or any(not spread.hard for spread in pod.demands.spreads))
-    return min(nodes, key=lambda node: (-score(trial, pod, node, wishes=wishes), node.name))
+    return lambda node: (-score(trial, pod, node, wishes=wishes), node.name)
 
 
 def score(trial: Trial, pod: Pod, node: Node, *, wishes: bool = True) -> int:

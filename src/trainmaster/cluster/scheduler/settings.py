@@ -18,6 +18,7 @@ class Settings:
     patience: float = 600.0                   # seconds after which the first in line has room kept for it; 0: never
     singles: bool = True                      # place the pods of the default scheduler as well
     comeback: float = 120.0                   # seconds for which a gang keeps its claim on what a lost member had
+    disk: frozenset[str] = frozenset()        # nodes of one machine: a local volume of one is on all of them
 
 
 DEFAULTS = Settings()

@@ -100,9 +100,9 @@ def alone(floor: Floor, gang: Gang) -> Trial:
 def fits_empty(floor: Floor, gang: Gang) -> bool:
     """Whether the gang would fit if no other gang's pods were there."""
     trial = alone(floor, gang)
-    placed = []
+    placed, needed = [], gang.needed
     for pod in gang.waiting:
-        if (there := choose(trial, pod)) is not None:
+        if (there := choose(trial, pod, needed)) is not None:
             trial.place(pod, there.name)
             placed.append(pod)
     return gang.ready(placed)

@@ -41,6 +41,7 @@ class Storage:
     volumes: dict[str, Object] = field(default_factory=dict)
     classes: dict[str, Object] = field(default_factory=dict)
     chosen: dict[Key, Chosen] = field(default_factory=dict)   # until the watch shows the pod on its node
+    disk: frozenset[str] = frozenset()                        # nodes of one machine: what is on one is on all
 
     def trouble(self, namespace: str, names: tuple[str, ...]) -> str:
         """What keeps a pod with these claims off every node; "" if nothing does."""
@@ -72,6 +73,22 @@ class Storage:
                 return NONE_HERE
         return ""
 
+    def together(self, one: str, other: str) -> bool:
+        """Whether a volume that is made for one node can be used on the other."""
+        return self.seat(one) == self.seat(other)
+
+    def seat(self, node: str) -> str:
+        """What the nodes have in common on which a volume is that was made for this one."""
+        return "/" if node in self.disk else node
+
+    def undecided(self, key: Key, placed: Mapping[Key, str]) -> bool:
+        """Whether the next pod that uses the claim decides for all others on which node they must be."""
+        claim = self.claims.get(key) if self.known else None
+        if claim is None or is_bound(claim) or claim["spec"].get("volumeName") or selected_node(claim):
+            return False
+        return (str(self._class(claim).get("provisioner")) in OF_ONE_NODE
+                and not placed.get(key) and key not in self.chosen)
+
     def _comes(self, claim: Object, key: Key, node: str, labels: Mapping[str, str],
                placed: Mapping[Key, str]) -> bool:
         """Whether a claim that waits for its consumer can have a volume on a node."""
@@ -80,7 +97,7 @@ class Storage:
         if not there and provisioner in OF_ONE_NODE:
             there = placed.get(key) or self.chosen.get(key, NO_CHOICE).node
         if there:
-            return there == node
+            return self.together(there, node)
         return provisioner != NO_PROVISIONER or best_volume(
             claim, self.volumes.values(), usable_on(node, labels)) is not None
 

@@ -234,7 +234,7 @@ def test_nobody_is_near_those_who_keep_others_away_and_who_waits_has_no_place(se
     for number in range(12):
         term = {"labelSelector": {"matchLabels": {"app": chance.choice("xyz")}},
                 "topologyKey": chance.choice(("zone", "kubernetes.io/hostname"))}
-        shy = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+        shy: Object = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
         pod = single(f"p{number}", labels={"app": chance.choice("xyz")}, asks={"cpu": 1},
                      priority=-chance.randint(0, 3), **shy if chance.random() < 0.3 else {})
         pods[pod["metadata"]["name"]] = pod

@@ -17,6 +17,7 @@ from trainmaster.api.volumes import SELECTED_NODE
 from trainmaster.cluster.controllers.storage.main import Directories, Storage, local_path
 from trainmaster.cluster.scheduler import loop
 from trainmaster.cluster.scheduler.provisioning import PATIENCE
+from trainmaster.cluster.scheduler.settings import Settings
 from trainmaster.kube.client import Client
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
@@ -39,11 +40,11 @@ class World:
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}})
 
-    async def pod(self, name: str = "x", claim: str = "data", cpu: str = "1") -> None:
+    async def pod(self, name: str = "x", claim: str = "data", cpu: str = "1", **spec: object) -> None:
         container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
-        await self.client.create(PODS, {"metadata": {"name": name, "namespace": "default"},
-                                        "spec": {"containers": [container], "volumes": volumes}})
+        await self.client.create(PODS, {"metadata": {"name": name, "namespace": "default", "labels": {"app": "x"}},
+                                        "spec": {"containers": [container], "volumes": volumes, **spec}})
 
     async def places(self) -> dict[str, str]:
         await self.clock.settle()
@@ -59,9 +60,10 @@ class World:
         return [one["reason"] for one in (await self.client.list(EVENTS, "default")).items]
 
     @asynccontextmanager
-    async def scheduler(self) -> AsyncIterator[None]:
+    async def scheduler(self, *disk: str) -> AsyncIterator[None]:
         stop = asyncio.Event()
-        running = asyncio.create_task(loop.run(self.client, self.clock, served=(), stop=stop))
+        settings = Settings(disk=frozenset(disk))
+        running = asyncio.create_task(loop.run(self.client, self.clock, settings, served=(), stop=stop))
         await self.clock.settle()
         try:
             yield
@@ -71,8 +73,8 @@ class World:
                 await running          # nothing waits for a volume any more
 
     @asynccontextmanager
-    async def provisioner(self) -> AsyncIterator[None]:
-        storage = Storage(self.client, self.clock, Directories(self._root, lambda _path: None))
+    async def provisioner(self, *disk: str) -> AsyncIterator[None]:
+        storage = Storage(self.client, self.clock, Directories(self._root, lambda _path: None, disk))
         async with at_work(*(informer.run() for informer in storage.informers), storage.controller.run()):
             await self.clock.settle()
             yield
@@ -129,6 +131,25 @@ async def test_room_is_kept_while_a_pod_waits_for_its_volume(world: World) -> No
         assert {"x": "", "other": ""} == await world.places()
         await world.client.delete(PODS, "x", "default", grace=0)
         assert {"other": "a"} == await world.places()
+
+
+@pytest.mark.parametrize(("disk", "expected"), [
+    pytest.param(("a", "b"), {"x": "a", "y": "b"}, id="nodes of one machine have their volumes in common"),
+    pytest.param((), {"x": "a", "y": ""}, id="of others it is not known"),
+])
+async def test_pods_that_keep_apart_and_share_a_claim_which_waits(
+        world: World, disk: tuple[str, ...], expected: dict[str, str]) -> None:
+    apart = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+              "labelSelector": {"matchLabels": {"app": "x"}}}]
+    for name in "ab":
+        await world.node(name)
+    await world.claim()
+    async with world.provisioner(*disk), world.scheduler(*disk):
+        for name in "xy":
+            await world.pod(name, topologySpreadConstraints=apart)
+        await world.clock.advance(5)
+
+        assert expected == await world.places()
 
 
 async def test_a_scheduler_that_dies_while_it_waits_leaves_the_choice_to_the_next(world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from trainmaster.api.meta import Key, Object
 from trainmaster.cluster.scheduler.volumes import Chosen, Storage
-from trainmaster.testing.scheduling import bound, decided, machine, single, snapshot
+from trainmaster.testing.scheduling import bound, decided, gang, machine, members, single, snapshot
 
 LATER = {"metadata": {"name": "later"}, "volumeBindingMode": "WaitForFirstConsumer",
          "provisioner": "rancher.io/local-path"}
@@ -84,6 +84,23 @@ def test_two_pods_of_one_claim_that_waits(expected: dict[str, str], class_: str)
     pods = [single(name, asks={"gpu": 1}, **USES) for name in "xy"]
     there = snapshot([machine("a", gpu=1), machine("b", gpu=1)], pods)
     there.storage = Storage(True, {Key("default", "data"): claim(class_=class_)}, {}, CLASSES)
+
+    assert expected == bound(decided(there))
+
+
+APART = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+          "labelSelector": {}}]
+
+
+@pytest.mark.parametrize(("expected", "disk"), [
+    pytest.param({"g-w-0": "a", "g-w-1": "b"}, frozenset("ab"), id="on nodes with one disk it starts"),
+    pytest.param({}, frozenset("a"), id="on others it cannot, and not half of it"),
+])
+def test_a_gang_that_is_spread_over_nodes_and_shares_a_claim_which_waits(
+        expected: dict[str, str], disk: frozenset[str]) -> None:
+    pods = members("g", "w", 2, topologySpreadConstraints=APART, **USES)
+    there = snapshot([machine("a"), machine("b")], pods, [gang("g", 2)])
+    there.storage = Storage(True, {Key("default", "data"): claim(class_="later")}, {}, CLASSES, disk=disk)
 
     assert expected == bound(decided(there))
 
