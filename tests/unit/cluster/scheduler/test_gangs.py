@@ -147,6 +147,21 @@ def test_two_gangs_of_three_on_four_gpus_run_one_after_the_other() -> None:
     assert {"a": "Completed", "b": "Running"} == phases(after)
 
 
+def test_members_are_placed_in_order_and_a_cleverer_placement_is_not_looked_for() -> None:
+    """The first takes a third of the free piece that the second needs whole, though another node would do for it. The
+    reason stays true: with what it says is short, the gang starts."""
+    nodes = [machine("a", gpu=4), machine("b", gpu=2)]
+    pods = [*members("old", "w", 1, asks={"gpu": 1}, on="a", phase="Running"),
+            member("g", "w", 0, asks={"gpu": 1}), member("g", "w", 1, asks={"gpu": 3})]
+    groups = [gang("old", 1, phase="Running"), gang("g", 2)]
+
+    decision = decided(snapshot(nodes, pods, groups))
+
+    why = verdict(decision, "g").why
+    assert ({}, {"nvidia.com/gpu": 3000}, True) == (bound(decision), why and why.short, why and why.ever)
+    assert {"g-w-0", "g-w-1"} == bound(decided(snapshot([*nodes, machine("c", gpu=3)], pods, groups))).keys()
+
+
 def test_more_members_than_the_minimum_come_as_far_as_there_is_room() -> None:
     decision = decided(snapshot([machine(gpu=3)], members("a", "w", 4, asks={"gpu": 1}), [gang("a", 2)]))
 
