@@ -6,17 +6,17 @@ given back is kept for the gang that waits for it, and the first in line cannot 
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 from trainmaster.cluster.scheduler import dialects, filters, queues
 from trainmaster.cluster.scheduler.amounts import Amounts, minus, plus, total
 from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.floor import FOREVER, Floor
-from trainmaster.cluster.scheduler.gangs import Gang
+from trainmaster.cluster.scheduler.gangs import Gang, Muster
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
-from trainmaster.cluster.scheduler.shortages import alone, explain, holders, queue_full
+from trainmaster.cluster.scheduler.shortages import explain, holders, queue_full
 from trainmaster.cluster.scheduler.snapshot import Claim, Pod
 from trainmaster.cluster.scheduler.victims import push_out
 
@@ -40,20 +40,21 @@ def allocate(floor: Floor) -> Iterator[None]:
         if not line or (account.overused and account.queue.raw is not None):
             for _, _, gang in sorted(line):
                 if all(pod.best_effort for pod in gang.waiting):      # asks for nothing that the queue could lack
-                    while gang.waiting and _try(floor, gang, account):
+                    while gang.waiting and (yield from _try(floor, gang, account)):
                         yield
                 else:
-                    _refuse_for_queue(floor, gang, account)
+                    yield from _refuse_for_queue(floor, gang, account)
+                yield
             del lines[account]
             continue
         _, number, gang = heapq.heappop(line)
-        started = _try(floor, gang, account)
+        started = yield from _try(floor, gang, account)
         if started and gang.waiting:
             heapq.heappush(line, (floor.order(gang), number, gang))
         elif not started:
             if gang in floor.why and positions.get(gang, 1) > 1:
                 floor.why[gang] = replace(floor.why[gang], position=positions[gang])
-            _keep_room(floor, gang)
+            yield from _keep_room(floor, gang)
             if account.queue.fifo:
                 del lines[account]
         yield
@@ -79,7 +80,8 @@ def _may_try(floor: Floor, gang: Gang) -> bool:
     if dialect.enqueues and gang.pending and not gang.entered:
         return False
     if unplaced and not gang.complete:
-        floor.why[gang] = Reason(Code.TOO_FEW_MEMBERS, least=gang.least, fitting=gang.valid, queue=gang.group.queue)
+        floor.why[gang] = Reason(Code.TOO_FEW_MEMBERS, least=gang.least, fitting=gang.census.valid,
+                                 queue=gang.group.queue)
         return False
     if unplaced and dialect is dialects.COSCHEDULING and (gap := _gap(floor, gang)):
         floor.why[gang] = Reason(Code.CLUSTER_FULL, least=gang.least, queue=gang.group.queue, short=gap,
@@ -99,38 +101,41 @@ def _gap(floor: Floor, gang: Gang) -> dict[str, int]:
     return {name: amount for name, amount in gap.items() if amount > 0}
 
 
-def _try(floor: Floor, gang: Gang, account: Account) -> bool:
+def _try(floor: Floor, gang: Gang, account: Account) -> Generator[None, None, bool]:
     """Place what the gang needs to be ready, or one more member if it is; nothing at all if that cannot be."""
     if gang.leaving:
         return False
     trial, members = floor.trial, gang.waiting
-    was_ready = gang.ready()
+    was_ready, muster = gang.ready, gang.muster()
     mark = trial.mark()
-    placed, failed = _place(floor, gang, account, members, surplus=was_ready)
-    if (placed and was_ready) or (not was_ready and gang.ready(placed)):
+    placed, failed = yield from _place(floor, gang, account, members, muster, surplus=was_ready)
+    if placed and muster.ready:
         for pod in placed:
-            gang.placed[pod.uid] = trial.placed[pod.uid]
+            gang.settle(pod, trial.placed[pod.uid])
+        floor.holders.clear()
         return True
     gang.found = {step.pod.uid: step.node for step in trial.back(mark)}
     queues.refund(account, total(pod.requests for pod in placed))
     if was_ready:
         return False      # the rest waits, and the gang runs without it
-    if _fits_later(floor, gang, account, members) or push_out(floor, gang, account, members):
+    if (yield from _fits_later(floor, gang, account, members)) or (yield from push_out(floor, gang, account, members)):
         return False
-    explain(floor, gang, failed)
+    yield from explain(floor, gang, failed)
     return False
 
 
-def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
-           surplus: bool) -> tuple[list[Pod], list[Pod]]:
-    """Put members on nodes until the gang is ready: those that found a place, and those that did not."""
+def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], muster: Muster, *,
+           surplus: bool) -> Generator[None, None, tuple[list[Pod], list[Pod]]]:
+    """Put members on nodes until the gang is ready: those that found a place, who are mustered, and those that did
+    not."""
     placed: list[Pod] = []
     failed: list[Pod] = []
     roles: set[tuple[str, Amounts | int]] = set()
     needed = gang.needed
     for pod in members:
-        if placed and (surplus or (gang.ready(placed) and not pod.best_effort)):
+        if placed and (surplus or (muster.ready and not pod.best_effort)):
             break
+        yield
         kind = (pod.role, id(pod.demands))
         there = choose(floor.trial, pod, needed)
         short = account.refuses(pod.requests) if there is not None and account.queue.raw is not None else None
@@ -138,6 +143,7 @@ def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
             floor.trial.place(pod, there.name)
             queues.charge(account, pod.requests)
             placed.append(pod)
+            muster.add(pod)
             continue
         failed.append(pod)
         if short:
@@ -157,22 +163,24 @@ def _place(floor: Floor, gang: Gang, account: Account, members: list[Pod], *,
     return placed, failed
 
 
-def _fits_later(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> bool:
+def _fits_later(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> Generator[None, None, bool]:
     """Whether it fits once the pods that are ending are gone. Then its places are kept, or others would take them, and
     count for its queue."""
     trial = floor.trial
     if not any(node.releasing for node in trial.snapshot.nodes.values()):
         return False
+    mark, placed, needed, muster = trial.mark(), list[Pod](), gang.needed, gang.muster()
     trial.future = True
-    mark, placed, needed = trial.mark(), list[Pod](), gang.needed
     for pod in members:
         there = choose(trial, pod, needed)
         if there is not None and not (account.queue.raw is not None and account.refuses(pod.requests)):
             trial.place(pod, there.name)
             queues.charge(account, pod.requests)
             placed.append(pod)
+            muster.add(pod)
+        yield
     trial.future = False
-    if not gang.ready(placed):
+    if not muster.ready:
         trial.back(mark)
         queues.refund(account, total(pod.requests for pod in placed))
         return False
@@ -181,8 +189,8 @@ def _fits_later(floor: Floor, gang: Gang, account: Account, members: list[Pod]) 
     return True
 
 
-def _refuse_for_queue(floor: Floor, gang: Gang, account: Account) -> None:
-    if gang.ready() or push_out(floor, gang, account, gang.waiting):      # within the queue there may be lesser ones
+def _refuse_for_queue(floor: Floor, gang: Gang, account: Account) -> Iterator[None]:
+    if gang.ready or (yield from push_out(floor, gang, account, gang.waiting)):      # there may be lesser ones in it
         return
     wanted = total(pod.requests for pod in gang.waiting[:gang.least])
     short = {name: amount + account.allocated.get(name, 0) - account.most.get(name, 0)
@@ -190,18 +198,19 @@ def _refuse_for_queue(floor: Floor, gang: Gang, account: Account) -> None:
     floor.why[gang] = queue_full(floor, gang, account, {name: amount for name, amount in short.items() if amount > 0})
 
 
-def _keep_room(floor: Floor, gang: Gang) -> None:
+def _keep_room(floor: Floor, gang: Gang) -> Iterator[None]:
     """For a gang that has waited too long: nobody behind it takes room that it will need."""
     patience = min(floor.settings.patience or FOREVER, gang.group.patience or FOREVER)
-    if patience == FOREVER or gang.held or gang.ready() or not gang.group.created:
+    if patience == FOREVER or gang.held or gang.ready or not gang.group.created:
         return
     if floor.waited(gang) < patience or gang not in floor.why or not floor.why[gang].ever \
             or floor.why[gang].code is not Code.NO_NODE_FITS:
         return
-    trial, needed = alone(floor, gang), gang.waiting[:gang.least]
+    trial = yield from floor.without_others(gang)
+    mark, needed = trial.mark(), gang.waiting[:gang.least]
     for pod in needed:
         if (there := choose(trial, pod, needed)) is not None:
             trial.place(pod, there.name)
-    floor.trial.hold(Claim(gang.group.key, step.node, step.pod.requests, FOREVER)
-                     for step in trial.steps if not step.away)
+        yield
+    floor.trial.hold(Claim(gang.group.key, step.node, step.pod.requests, FOREVER) for step in trial.steps[mark:])
     floor.trial.growth += 1

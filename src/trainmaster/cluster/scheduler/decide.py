@@ -7,7 +7,7 @@ decision: ties go by name, never by chance.
 from collections.abc import Generator, Iterator
 from datetime import datetime, timedelta
 
-from trainmaster.api.meta import metadata, moment
+from trainmaster.api.meta import moment
 from trainmaster.cluster.scheduler import dialects, filters, gangs, preemption
 from trainmaster.cluster.scheduler.allocate import allocate
 from trainmaster.cluster.scheduler.amounts import shown
@@ -62,9 +62,11 @@ def slices(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> 
     verdicts: list[Verdict] = []
     for gang in floor.gangs:
         verdicts.append(_verdict(floor, gang))
-        bindings += [Binding(pod.key, pod.uid, gang.placed[pod.uid]) for pod in gang.pods if pod.uid in gang.placed]
-        waiting += _pods_of(floor, gang)
+        if gang.placed:
+            bindings += [Binding(pod.key, pod.uid, gang.placed[pod.uid])
+                         for pod in gang.pods if pod.uid in gang.placed]
         yield
+        yield from _pods_of(floor, gang, waiting)
     if settings.singles:
         yield from _one_by_one(trial, bindings, waiting, evictions)
     waiting += _strays(snapshot)
@@ -74,7 +76,7 @@ def slices(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> 
 def _one_by_one(trial: Trial, bindings: list[Binding], waiting: list[Waiting],
                 evictions: list[Eviction]) -> Iterator[None]:
     there = [pod for pod in trial.snapshot.waiting.get(DEFAULT, {}).values() if not pod.gated]
-    for number, pod in enumerate(sorted(there, key=lambda each: (-each.priority, each.created, each.key))):
+    for pod in sorted(there, key=lambda each: (-each.priority, each.created, each.key)):
         node = choose(trial, pod)
         if node is not None:
             trial.place(pod, node.name)
@@ -82,12 +84,11 @@ def _one_by_one(trial: Trial, bindings: list[Binding], waiting: list[Waiting],
         else:
             counts = filters.refusal(trial, pod)
             waiting.append(Waiting(pod.key, pod.uid, dialects.available(counts, len(trial.snapshot.nodes))))
-            evictions += _preempted(trial, pod)
-        if number % 16 == 15:
-            yield
+            evictions += yield from _preempted(trial, pod)
+        yield
 
 
-def _preempted(trial: Trial, pod: Pod) -> list[Eviction]:
+def _preempted(trial: Trial, pod: Pod) -> Generator[None, None, list[Eviction]]:
     """Who must go for an important pod. Its place is kept in this decision; the next one finds them on their way."""
     if pod.priority <= 0 or not pod.preempts:
         return []
@@ -97,7 +98,7 @@ def _preempted(trial: Trial, pod: Pod) -> list[Eviction]:
     if soon is not None:
         trial.place(pod, soon.name)
         return []
-    found = preemption.for_pod(trial, pod, lambda other: other.priority < pod.priority)
+    found = yield from preemption.for_pod(trial, pod, lambda other: other.priority < pod.priority)
     if found is None:
         return []
     node, victims = found
@@ -119,22 +120,23 @@ def _strays(snapshot: Snapshot) -> list[Waiting]:
     return found
 
 
-def _pods_of(floor: Floor, gang: Gang) -> list[Waiting]:
+def _pods_of(floor: Floor, gang: Gang, waiting: list[Waiting]) -> Iterator[None]:
     """What the pods of a gang that did not start are told."""
-    dialect = dialects.by_name(gang.group.key.dialect)
-    found = []
-    why = floor.why.get(gang)
-    for pod in gang.waiting:
+    if not (members := gang.waiting):
+        return
+    dialect, why, detail = dialects.by_name(gang.group.key.dialect), floor.why.get(gang), gangs.detail(gang)
+    for pod in members:
+        yield
         if pod.uid in gang.errors:
             text, reason = gang.errors[pod.uid], "Unschedulable"
             if dialect is KUBE_BATCH:
-                text = gangs.detail(gang) if gang.group.least > 1 else text
+                text = detail if gang.group.least > 1 else text
         elif pod.uid in gang.found:
             text = f"Pod {pod.key} can possibly be assigned to {gang.found[pod.uid]}, once minAvailable is satisfied"
             reason = "Schedulable"
         elif why is not None and why.code is Code.TOO_FEW_MEMBERS and dialect is COSCHEDULING:
             text = (f"pre-filter pod {pod.key.name} cannot find enough sibling pods, current pods number: "
-                    f"{gang.valid}, minMember of group: {gang.least}")
+                    f"{gang.census.valid}, minMember of group: {gang.least}")
             reason = "Unschedulable"
         elif why is not None and why.code is Code.CLUSTER_FULL and dialect is COSCHEDULING:
             gap = ", ".join(f"{name}: {shown(name, amount)}" for name, amount in sorted(why.short.items()))
@@ -144,15 +146,14 @@ def _pods_of(floor: Floor, gang: Gang) -> list[Waiting]:
                 Code.TOO_FEW_MEMBERS, Code.BEING_FREED}:
             text, reason = f"{gang.group.key.key.name}: {why.told()}", "Unschedulable"
         else:
-            text, reason = gangs.detail(gang), "Unschedulable"
-        found.append(Waiting(pod.key, pod.uid, text, dialect.scheduler, reason))
-    return found
+            text, reason = detail, "Unschedulable"
+        waiting.append(Waiting(pod.key, pod.uid, text, dialect.scheduler, reason))
 
 
 def _verdict(floor: Floor, gang: Gang) -> Verdict:
     dialect = dialects.by_name(gang.group.key.dialect)
     why = floor.why.get(gang)
-    ready = gang.ready()
+    ready = gang.ready
     stuck = not ready and bool(gang.pods) and bool(gang.waiting or gang.damaged) and not _comes_back(floor, gang)
     if dialect is COSCHEDULING:
         phase = _coscheduling_phase(gang)
@@ -163,12 +164,12 @@ def _verdict(floor: Floor, gang: Gang) -> Verdict:
     condition, events = _said(gang, phase, dialect, why.code if why else None)
     if dialect is COSCHEDULING and _too_long(gang, phase, floor.now):
         events.append(Told("Warning", "Timeout", "schedule time longer than 48 hours"))
-    states = [pod.state for pod in gang.pods]
+    states = gang.census.states
     return Verdict(
-        gang.group, phase, running=states.count(State.RUNNING), succeeded=states.count(State.SUCCEEDED),
-        failed=states.count(State.FAILED), members=len(states), condition=condition, events=events,
-        why=None if ready else why, pending=sum(1 for pod in gang.pods if pod.state in {State.PENDING, State.BOUND}),
-        allocated=gang.allocated, complete=gang.complete, ready=ready, occupied=_occupied(gang))
+        gang.group, phase, running=states[State.RUNNING], succeeded=states[State.SUCCEEDED],
+        failed=states[State.FAILED], members=len(gang.pods), condition=condition, events=events,
+        why=None if ready else why, pending=states[State.PENDING] + states[State.BOUND],
+        allocated=gang.allocated, complete=gang.complete, ready=ready, occupied=gang.census.owners)
 
 
 def _too_long(gang: Gang, phase: str, now: datetime) -> bool:
@@ -176,23 +177,16 @@ def _too_long(gang: Gang, phase: str, now: datetime) -> bool:
     return bool(since) and phase in {gangs.PENDING, SCHEDULING} and now - moment(since) >= TOO_LONG
 
 
-def _occupied(gang: Gang) -> str:
-    """Whose pods these are, as scheduler-plugins writes it."""
-    there = {f"{pod.key.namespace}/{owner['name']}" for pod in gang.pods
-             for owner in metadata(pod.raw).get("ownerReferences") or ()}
-    return ",".join(sorted(there))
-
-
 def _said(gang: Gang, phase: str, dialect: dialects.Dialect, code: Code | None) -> tuple[Condition | None, list[Told]]:
     """The condition and the events of a group."""
     if dialect is COSCHEDULING or phase == gangs.COMPLETED:
         return None, []
-    if gang.ready():
+    if gang.ready:
         events = [Told("Normal", "Scheduled", "pod group is ready")] if phase == RUNNING and gang.placed else []
         return Condition("Scheduled", "tasks in gang are ready to be scheduled", ""), events
     events = [Told("Normal", "Unschedulable", gang.refused)] if gang.refused else []
     if code is Code.TOO_FEW_MEMBERS and gang.pods:
-        text = f"Not enough valid tasks for gang-scheduling, valid: {gang.valid}, min: {gang.least}"
+        text = f"Not enough valid tasks for gang-scheduling, valid: {gang.census.valid}, min: {gang.least}"
         return Condition("Unschedulable", "NotEnoughTasks", text), events
     in_condition, in_event = gangs.unschedulable(gang)
     text = _crude(gang) if dialect is KUBE_BATCH else gangs.detail(gang)
@@ -221,10 +215,9 @@ def _coscheduling_phase(gang: Gang) -> str:
     now = gang.group.phase
     if now in {"Failed", "Finished"} and all(pod.state in {State.SUCCEEDED, State.FAILED} for pod in gang.pods):
         return now
-    states = [pod.state for pod in gang.pods]
-    running, done = states.count(State.RUNNING), states.count(State.SUCCEEDED)
-    failed = states.count(State.FAILED)
-    if len(states) < gang.least:
+    states = gang.census.states
+    running, done, failed = states[State.RUNNING], states[State.SUCCEEDED], states[State.FAILED]
+    if len(gang.pods) < gang.least:
         return "Pending"
     if failed and failed + running + done >= gang.least:
         return "Failed"

@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from trainmaster.cluster.scheduler import dialects, filters
 from trainmaster.cluster.scheduler.amounts import ONE, PODS, Amounts, add, minus, plus, total
+from trainmaster.cluster.scheduler.census import ALLOCATED
 from trainmaster.cluster.scheduler.demands import Demands
 from trainmaster.cluster.scheduler.floor import Floor
-from trainmaster.cluster.scheduler.gangs import ALLOCATED, Gang
+from trainmaster.cluster.scheduler.gangs import Gang
 from trainmaster.cluster.scheduler.limits import beyond
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason

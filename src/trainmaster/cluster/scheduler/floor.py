@@ -3,20 +3,18 @@
 What `allocate` and `victims` share.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Generator, Iterator
 from datetime import datetime
 
 from trainmaster.api.meta import moment
-from trainmaster.cluster.scheduler import dialects, queues
+from trainmaster.cluster.scheduler import census, dialects, queues
 from trainmaster.cluster.scheduler.amounts import add, minus, plus, total
-from trainmaster.cluster.scheduler.demands import narrowed
-from trainmaster.cluster.scheduler.gangs import ALLOCATED, INQUEUE, Gang, share
+from trainmaster.cluster.scheduler.gangs import INQUEUE, Gang, share
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Reason
 from trainmaster.cluster.scheduler.selecting import Selector
 from trainmaster.cluster.scheduler.settings import Eviction, Settings
-from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Pod, Queue, Snapshot, State
+from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Pod, Queue, Snapshot
 from trainmaster.cluster.scheduler.trial import Trial
 
 FOREVER = float("inf")
@@ -36,6 +34,9 @@ class Floor:
         self.gangs: list[Gang] = []
         self.by_key: dict[GroupKey, Gang] = {}
         self.accounts: dict[tuple[str, str], Account] = {}
+        self.holders: dict[tuple[tuple[str, ...], Account | None], list[Gang]] = {}      # kept by `shortages`
+        self._emptied: Trial | None = None
+        self._empty_mark = 0
 
     def gather(self) -> Iterator[None]:
         """Take in all groups and queues, stopping after each: with thousands of pods this takes a while."""
@@ -61,6 +62,23 @@ class Floor:
             queues.settle(accounts, self.cluster, quotas=dialects.by_name(dialect) is dialects.T9K)
             yield
 
+    def without_others(self, gang: Gang) -> Generator[None, None, Trial]:
+        """The cluster with none but this gang's pods of all that belong to gangs. The same trial is used for all, since
+        there may be thousands of pods: whoever asks takes back what was tried before."""
+        if self._emptied is None:
+            self._emptied = Trial(self.trial.snapshot)
+            for other in self.gangs:
+                for pod in other.pods:
+                    if pod.placed:
+                        self._emptied.evict(pod)
+                yield
+            self._empty_mark = self._emptied.mark()
+        self._emptied.back(self._empty_mark)
+        for pod in gang.pods:
+            if pod.placed:
+                self._emptied.place(pod, pod.node)
+        return self._emptied
+
     def account(self, gang: Gang) -> Account | None:
         return self.accounts.get((gang.group.key.dialect, gang.group.queue))
 
@@ -76,8 +94,8 @@ class Floor:
         """Who is tried first: the important, the damaged, those that do not run yet, those that were promised a start,
         those that have least, the oldest."""
         patience = gang.group.patience
-        left = FOREVER if patience is None or gang.ready() else patience - self.waited(gang)
-        return (-gang.priority, not gang.damaged, gang.ready(), left, share(gang.allocated, self.cluster),
+        left = FOREVER if patience is None or gang.ready else patience - self.waited(gang)
+        return (-gang.priority, not gang.damaged, gang.ready, left, share(gang.allocated, self.cluster),
                 gang.group.created, gang.group.key.key, gang.group.uid)
 
     def account_of(self, pod: Pod) -> Account | None:
@@ -89,16 +107,14 @@ class Floor:
 def _enter(gang: Gang, account: Account, *, borrowing: bool) -> None:
     """What a gang holds and wants, in the books of its queue; where queues take back what they lent, also what those
     want that may not make their pods yet."""
-    for pod in gang.pods:
-        if pod.state in ALLOCATED or (pod.state is State.PENDING and not pod.gated):
-            add(account.request, pod.requests)
-        if pod.state in ALLOCATED:
-            add(account.allocated, pod.requests)
+    there = gang.census
+    for amounts in (there.held, there.wanted):
+        add(account.request, amounts)
+    add(account.allocated, there.held)
     if borrowing and gang.pending and not gang.pods:      # or nobody would give back what it is to be let in for
         add(account.request, gang.group.wanted or {})
     if gang.group.phase == INQUEUE and gang.group.wanted and not gang.idle:      # one without pods is asked about again
-        gated = total(pod.requests for pod in gang.pods if pod.gated)      # they need no room yet
-        rest = minus(minus(gang.group.wanted, gang.allocated), gated)
+        rest = minus(minus(gang.group.wanted, gang.allocated), there.gated)      # the gated need no room yet
         gang.promised = {name: max(left, 0) for name, left in rest.items()}
         account.inqueue = plus(account.inqueue, gang.promised)
 
@@ -112,10 +128,6 @@ def _implied(group: Group) -> bool:
 def _gang(snapshot: Snapshot, group: Group, nodes: Selector | None) -> Gang:
     """Where groups have no priority of their own (scheduler-plugins), that of their pods counts. `nodes` are those that
     its queue may use."""
-    pods = list(snapshot.pods_of(group.key))
-    if nodes is not None:
-        pods = [replace(pod, demands=narrowed(pod.demands, nodes)) if pod.state is State.PENDING else pod
-                for pod in pods]
-    if dialects.by_name(group.key.dialect) is dialects.COSCHEDULING:
-        return Gang(group, pods, max((pod.priority for pod in pods), default=0))
-    return Gang(group, pods, snapshot.priority_of(group))
+    found = census.taken(snapshot, group.key, nodes)
+    own = dialects.by_name(group.key.dialect) is not dialects.COSCHEDULING
+    return Gang(group, found, snapshot.priority_of(group) if own else found.priority)

@@ -4,23 +4,42 @@ Pure arithmetic on the states of its pods. "Ready" means that the gang has what 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
-from trainmaster.cluster.scheduler.amounts import PODS, Amounts, total
+from trainmaster.cluster.scheduler.amounts import PODS, Amounts, add
+from trainmaster.cluster.scheduler.census import ALLOCATED, Census
 from trainmaster.cluster.scheduler.snapshot import Group, Pod, State
 
-# States that hold a place and count for the gang.
-ALLOCATED = frozenset({State.BOUND, State.RUNNING})
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
+
+
+@dataclass(slots=True)
+class Muster:
+    """Members that have a place, counted one by one: asked after each, it must not count them all again."""
+
+    least: int
+    minima: Mapping[str, int]
+    count: int = 0
+    roles: dict[str, int] = field(default_factory=dict)
+
+    def add(self, pod: Pod) -> None:
+        self.count += 1
+        self.roles[pod.role] = self.roles.get(pod.role, 0) + 1
+
+    @property
+    def ready(self) -> bool:
+        """Whether these are enough."""
+        return self.count >= self.least and all(self.roles.get(role, 0) >= least for role, least in self.minima.items())
 
 
 @dataclass(slots=True, eq=False)
 class Gang:
-    """One group and its pods while a decision is made."""
+    """One group and its pods while a decision is made. The pods stay the same; who gets a place is told by `settle`."""
 
     group: Group
-    pods: list[Pod]
+    census: Census
     priority: int = 0
     placed: dict[str, str] = field(default_factory=dict)      # by UID: where this decision puts them for good
     found: dict[str, str] = field(default_factory=dict)       # where they would have gone, had the others fitted
@@ -31,6 +50,22 @@ class Gang:
     entered: bool = False                                     # it may, from now on
     leaving: bool = False                                     # pods of it are sent away: it gets nothing now
     held: bool = False                                        # waits for room that is being given back
+    _muster: Muster = field(init=False)
+    _amounts: dict[str, int] = field(init=False)              # what its pods have
+    _line: dict[str, Pod] = field(init=False)                 # by UID, in the order in which they get a place
+
+    def __post_init__(self) -> None:
+        census = self.census
+        self._muster = Muster(self.least, self.minima, census.ready, dict(census.mustered))
+        self._amounts = {name: amount for name, amount in census.held.items() if name != PODS}
+        self._line = {pod.uid: pod for pod in census.line}
+
+    def settle(self, pod: Pod, node: str) -> None:
+        """A member has got a place for good."""
+        self.placed[pod.uid] = node
+        self._muster.add(pod)
+        add(self._amounts, {name: amount for name, amount in pod.requests.items() if name != PODS})
+        del self._line[pod.uid]
 
     @property
     def least(self) -> int:
@@ -40,26 +75,21 @@ class Gang:
     @property
     def waiting(self) -> list[Pod]:
         """Pods that want a place, in the order in which they get one: those that ask for something first."""
-        there = [pod for pod in self.pods if pod.state is State.PENDING and not pod.gated
-                 and pod.uid not in self.placed]
-        return sorted(there, key=lambda pod: (pod.best_effort, -pod.priority, pod.order, pod.created, pod.uid))
+        return list(self._line.values())
 
-    def ready(self, extra: Iterable[Pod] = ()) -> bool:
-        """Whether enough members hold a place, with those in `extra`."""
-        counted = [pod for pod in self.pods
-                   if pod.state in ALLOCATED or pod.state is State.SUCCEEDED or pod.uid in self.placed]
-        counted += [pod for pod in extra if pod.uid not in self.placed]
-        if len(counted) < self.least:
-            return False
-        roles = Counter(pod.role for pod in counted)
-        return all(roles[role] >= least for role, least in self.minima.items())
+    @property
+    def ready(self) -> bool:
+        """Whether enough members have a place."""
+        return self._muster.ready
+
+    def muster(self) -> Muster:
+        """Those that have a place, to count others to them."""
+        return replace(self._muster, roles=self._muster.roles.copy())
 
     @property
     def needed(self) -> list[Pod]:
         """Those of the waiting that must get a place for the gang to be ready."""
-        held = sum(1 for pod in self.pods if pod.state in ALLOCATED or pod.state is State.SUCCEEDED
-                   or pod.uid in self.placed)
-        return self.waiting[:max(self.least - held, 0)]
+        return list(islice(self._line.values(), max(self.least - self._muster.count, 0)))
 
     @property
     def minima(self) -> Mapping[str, int]:
@@ -68,23 +98,19 @@ class Gang:
         return roles if roles and self.group.least >= sum(roles.values()) else {}
 
     @property
-    def valid(self) -> int:
-        """Pods that can be part of the gang: a failed one cannot."""
-        return sum(1 for pod in self.pods if pod.state not in {State.FAILED, State.RELEASING} and not pod.gated)
+    def pods(self) -> Sequence[Pod]:
+        return self.census.pods
 
     @property
     def complete(self) -> bool:
         """Whether there are enough pods to try at all."""
-        if self.valid < self.least:
-            return False
-        roles = Counter(pod.role for pod in self.pods if pod.state is not State.FAILED and not pod.gated)
-        return all(roles[role] >= least for role, least in self.minima.items())
+        return self.census.valid >= self.least and all(
+            self.census.able[role] >= least for role, least in self.minima.items())
 
     @property
-    def allocated(self) -> dict[str, int]:
-        held = total(pod.requests for pod in self.pods if pod.state in ALLOCATED or pod.uid in self.placed)
-        held.pop(PODS, None)
-        return held
+    def allocated(self) -> Amounts:
+        """What its members with a place have."""
+        return self._amounts
 
     @property
     def pending(self) -> bool:
@@ -99,8 +125,7 @@ class Gang:
     @property
     def damaged(self) -> bool:
         """It ran and has lost members: what it needs to be whole again comes before what is new."""
-        running = sum(1 for pod in self.pods if pod.state in ALLOCATED)
-        return 0 < running < self.least
+        return 0 < self.census.allocated < self.least
 
 
 def share(held: Amounts, cluster: Amounts) -> float:
@@ -110,12 +135,11 @@ def share(held: Amounts, cluster: Amounts) -> float:
 
 def phase(gang: Gang, *, unschedulable: bool) -> str:
     """As the scheduler writes it at the end of a decision."""
-    group, pods = gang.group, gang.pods
-    if any(pod.state is State.RUNNING for pod in pods) and unschedulable:
+    group, census = gang.group, gang.census
+    if census.states[State.RUNNING] and unschedulable:
         return UNKNOWN
-    done = sum(1 for pod in pods if pod.state in {State.SUCCEEDED, State.FAILED})
-    scheduled = done + sum(1 for pod in pods if pod.state in ALLOCATED or pod.uid in gang.placed
-                           or (pod.state is State.RELEASING and pod.node))
+    done = census.states[State.SUCCEEDED] + census.states[State.FAILED]
+    scheduled = done + census.allocated + len(gang.placed) + census.leaving
     if scheduled >= gang.least:
         return COMPLETED if scheduled == done else RUNNING
     return INQUEUE if group.phase == INQUEUE and not gang.refused else PENDING
@@ -125,7 +149,7 @@ def detail(gang: Gang) -> str:
     """`pod group is not ready, 2 Allocated, 4 Pending, 6 minAvailable; Pending: 1 Schedulable, 3 Unschedulable. …`"""
     counts = Counter(_told(gang, pod) for pod in gang.pods)
     parts = sorted([f"{count} {state}" for state, count in counts.items()] + [f"{gang.group.least} minAvailable"])
-    ready = "ready" if gang.ready() else "not ready"
+    ready = "ready" if gang.ready else "not ready"
     text = f"pod group is {ready}, {', '.join(parts)}"
     pending = [pod for pod in gang.pods if _told(gang, pod) == "Pending"]
     if pending:

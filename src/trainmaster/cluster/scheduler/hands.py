@@ -16,9 +16,9 @@ from trainmaster.api.meta import Object, Resource, metadata, timestamp, uid_of
 from trainmaster.cluster.scheduler import dialects, tenure, writing
 from trainmaster.cluster.scheduler.adoption import Adoption
 from trainmaster.cluster.scheduler.amounts import add
+from trainmaster.cluster.scheduler.census import ALLOCATED
 from trainmaster.cluster.scheduler.decide import DEFAULT
 from trainmaster.cluster.scheduler.dialects import T9K, VOLCANO, Dialect
-from trainmaster.cluster.scheduler.gangs import ALLOCATED
 from trainmaster.cluster.scheduler.mirror import Mirror
 from trainmaster.cluster.scheduler.provisioning import PodGone, Provisioning, Unprovided
 from trainmaster.cluster.scheduler.settings import Binding, Decision, Eviction, Told, Verdict, Waiting

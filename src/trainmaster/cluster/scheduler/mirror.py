@@ -23,8 +23,9 @@ from trainmaster.api.core import (
 )
 from trainmaster.api.meta import Key, Object, Resource, key_of, labels_of, name_of, namespace_of, uid_of
 from trainmaster.cluster.scheduler import dialects
+from trainmaster.cluster.scheduler.census import ALLOCATED
 from trainmaster.cluster.scheduler.dialects import Dialect
-from trainmaster.cluster.scheduler.gangs import ALLOCATED, RUNNING
+from trainmaster.cluster.scheduler.gangs import RUNNING
 from trainmaster.cluster.scheduler.limits import read_limit
 from trainmaster.cluster.scheduler.snapshot import Claim, GroupKey, Pod, Snapshot, State, on_node, read_budget, read_pod
 from trainmaster.cluster.scheduler.volumes import Chosen
@@ -212,6 +213,7 @@ class Mirror:
             self.snapshot.groups[key] = dialects.read_group(there, dialect)
         else:
             self.snapshot.groups.pop(key, None)
+            self.snapshot.censuses.pop(key, None)
 
     def _queue(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
         """Of T9k's queues of one name, which may be in several namespaces, that of the system counts."""

@@ -6,13 +6,13 @@ budget protects come last: as with kube-scheduler, a budget gives way only where
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmaster.cluster.scheduler import filters
 from trainmaster.cluster.scheduler.amounts import fits, plus
 from trainmaster.cluster.scheduler.boards import choose
-from trainmaster.cluster.scheduler.gangs import ALLOCATED
+from trainmaster.cluster.scheduler.census import ALLOCATED
 from trainmaster.cluster.scheduler.snapshot import GroupKey, Node, Pod
 from trainmaster.cluster.scheduler.trial import Trial
 
@@ -47,13 +47,15 @@ def breaches(trial: Trial, pods: Iterable[Pod]) -> int:
     return broken
 
 
-def for_pod(trial: Trial, pod: Pod, allowed: Callable[[Pod], bool]) -> tuple[Node, list[Pod]] | None:
+def for_pod(trial: Trial, pod: Pod,
+            allowed: Callable[[Pod], bool]) -> Generator[None, None, tuple[Node, list[Pod]] | None]:
     """The node on which a pod fits at the least cost, and who must go for it; None if there is none."""
     best: tuple[tuple[object, ...], Node, list[Pod]] | None = None
     for node in trial.snapshot.nodes.values():
         if filters.by_nature(pod.demands, node):
             continue
         victims = _on(trial, pod, node, allowed)
+        yield
         if victims is None:
             continue
         cost = (breaches(trial, victims), max((each.priority for each in victims), default=-1), len(victims), node.name)
@@ -62,16 +64,18 @@ def for_pod(trial: Trial, pod: Pod, allowed: Callable[[Pod], bool]) -> tuple[Nod
     return None if best is None else (best[1], best[2])
 
 
-def for_gang(trial: Trial, members: Sequence[Pod], allowed: Callable[[Pod], bool]) -> list[Pod] | None:
+def for_gang(trial: Trial, members: Sequence[Pod],
+             allowed: Callable[[Pod], bool]) -> Generator[None, None, list[Pod] | None]:
     """Place all these pods, sending others away where needed: the victims, or None and nothing changed."""
     mark = trial.mark()
     victims: list[Pod] = []
     for pod in members:
+        yield
         there = choose(trial, pod, members)
         if there is not None:
             trial.place(pod, there.name)
             continue
-        found = for_pod(trial, pod, lambda other: other.uid not in trial.placed and allowed(other))
+        found = yield from for_pod(trial, pod, lambda other: other.uid not in trial.placed and allowed(other))
         if found is None:
             trial.back(mark)
             return None

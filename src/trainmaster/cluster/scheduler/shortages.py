@@ -3,17 +3,17 @@
 Nothing here decides; it looks at the books of a decision after the gang found no place.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Iterator
+from heapq import nsmallest
 
 from trainmaster.cluster.scheduler import dialects, queues
 from trainmaster.cluster.scheduler.amounts import PODS, Amounts, plus, total
 from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.floor import Floor
-from trainmaster.cluster.scheduler.gangs import ALLOCATED, Gang
+from trainmaster.cluster.scheduler.gangs import Gang
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
-from trainmaster.cluster.scheduler.snapshot import Pod, State
-from trainmaster.cluster.scheduler.trial import Trial
+from trainmaster.cluster.scheduler.snapshot import Pod
 
 MOST_NAMED = 3      # jobs that hold what is missing
 
@@ -28,11 +28,11 @@ def queue_full(floor: Floor, gang: Gang, account: Account, short: Amounts) -> Re
         ever=all(wanted.get(name, 0) <= ceiling[name] for name in short if name in ceiling))
 
 
-def explain(floor: Floor, gang: Gang, failed: list[Pod]) -> None:
+def explain(floor: Floor, gang: Gang, failed: list[Pod]) -> Iterator[None]:
     """Why no place was found: what all members that are still needed lack, together."""
     if gang in floor.why:
         return
-    held = sum(1 for pod in gang.pods if pod.state in ALLOCATED or pod.state is State.SUCCEEDED)
+    held = gang.census.ready
     needed = failed[:max(gang.least - held - len(gang.found), 1)]
     obstacles = gang.obstacles
     by_amount = [name for name in obstacles if name.startswith("Insufficient ") or name == "Too many pods"]
@@ -42,6 +42,7 @@ def explain(floor: Floor, gang: Gang, failed: list[Pod]) -> None:
     if short and (stopped := _stopped_by_queue(floor, gang, short)):
         floor.why[gang] = stopped
         return
+    ever = yield from fits_empty(floor, gang)
     nodes = floor.trial.snapshot.nodes.values()
     largest = {name: max((floor.trial.idle(node).get(name, 0) for node in nodes), default=0) for name in short}
     lacked = {"pods" if name == "Too many pods" else name.removeprefix("Insufficient ") for name in by_amount}
@@ -51,7 +52,7 @@ def explain(floor: Floor, gang: Gang, failed: list[Pod]) -> None:
             name: amount for name, amount in largest.items() if name in lacked},
         each={name: amount for name, amount in needed[0].requests.items() if name in lacked and name in short},
         filters=dict(obstacles), nodes=len(floor.trial.snapshot.nodes), holders=holders(floor, gang, lacked),
-        ever=fits_empty(floor, gang))
+        ever=ever)
 
 
 def _stopped_by_queue(floor: Floor, gang: Gang, short: Amounts) -> Reason | None:
@@ -63,7 +64,7 @@ def _stopped_by_queue(floor: Floor, gang: Gang, short: Amounts) -> Reason | None
     there = queues.copies(other for (dialect, _), other in floor.accounts.items() if dialect == mine)
     queues.settle(there.values(), plus(floor.cluster, short), quotas=dialects.by_name(mine) is dialects.T9K)
     then = there[account.queue.name]
-    missing = max(gang.least - sum(1 for pod in gang.pods if pod.state in ALLOCATED), 0)
+    missing = max(gang.least - gang.census.allocated, 0)
     wanted = total(pod.requests for pod in gang.waiting[:missing])
     for each in then.path:
         over = {name: amount + each.allocated.get(name, 0) - each.most.get(name, 0)
@@ -76,33 +77,38 @@ def _stopped_by_queue(floor: Floor, gang: Gang, short: Amounts) -> Reason | None
 def holders(floor: Floor, gang: Gang, lacked: Iterable[str],
             account: Account | None = None) -> tuple[tuple[str, Amounts], ...]:
     """Who has most of what is missing, in that queue or anywhere, and how much."""
+    names = tuple(sorted(lacked))
+    first = floor.holders.get((names, account))
+    if first is None:      # the same for all that lack the same, until somebody starts
+        first = floor.holders[names, account] = _first_holders(floor, names, account)
+    return tuple((str(other.group.key), {name: other.allocated[name] for name in names if other.allocated.get(name)})
+                 for other in first if other is not gang)[:MOST_NAMED]
+
+
+def _first_holders(floor: Floor, names: tuple[str, ...], account: Account | None) -> list[Gang]:
+    """One more than are named: whoever asks may be among them."""
     found = []
-    for other in floor.gangs:
-        own = floor.account(other)
-        if other is gang or (account is not None and (own is None or all(each is not account for each in own.line))):
-            continue
-        held = other.allocated
-        if there := {name: held[name] for name in lacked if held.get(name)}:
-            found.append((-sum(there.values()), str(other.group.key), there))
-    return tuple((name, there) for _, name, there in sorted(found, key=lambda each: each[:2])[:MOST_NAMED])
+    for number, other in enumerate(floor.gangs):
+        held = sum(other.allocated.get(name, 0) for name in names)
+        if held and (account is None or _within(floor, other, account)):
+            found.append((-held, str(other.group.key), number))
+    return [floor.gangs[number] for _, _, number in nsmallest(MOST_NAMED + 1, found)]
 
 
-def alone(floor: Floor, gang: Gang) -> Trial:
-    """The nodes as they would be if no other gang's pods were there."""
-    trial = Trial(floor.trial.snapshot)
-    for other in floor.gangs:
-        for pod in other.pods:
-            if other is not gang and pod.placed:
-                trial.evict(pod)
-    return trial
+def _within(floor: Floor, gang: Gang, account: Account) -> bool:
+    own = floor.account(gang)
+    return own is not None and any(each is account for each in own.line)
 
 
-def fits_empty(floor: Floor, gang: Gang) -> bool:
+def fits_empty(floor: Floor, gang: Gang) -> Generator[None, None, bool]:
     """Whether the gang would fit if no other gang's pods were there."""
-    trial = alone(floor, gang)
-    placed, needed = [], gang.needed
+    trial = yield from floor.without_others(gang)
+    muster, needed = gang.muster(), gang.needed
     for pod in gang.waiting:
         if (there := choose(trial, pod, needed)) is not None:
             trial.place(pod, there.name)
-            placed.append(pod)
-    return gang.ready(placed)
+            muster.add(pod)
+        if muster.ready:
+            return True
+        yield
+    return False

@@ -160,6 +160,7 @@ class Snapshot:
         self.budgets: dict[Key, Budget] = {}                       # PodDisruptionBudgets
         self.limits: dict[Key, Limit] = {}                         # ResourceQuotas
         self.claims: list[Claim] = []
+        self.censuses: dict[GroupKey, dict[Selector | None, object]] = {}      # kept here by `census`
         self.storage = Storage()
         self._homeless: dict[str, dict[str, Pod]] = {}             # pods on nodes that we do not know (yet)
         self.verdicts: dict[Demands, dict[str, str]] = {}          # what nodes are by nature, for these demands
@@ -193,6 +194,7 @@ class Snapshot:
         self.pods[pod.uid] = pod
         if pod.group is not None:
             self.members.setdefault(pod.group, {})[pod.uid] = pod
+            self.censuses.pop(pod.group, None)
         if pod.placed:
             node = self.nodes.get(pod.node)
             if node is not None:
@@ -209,6 +211,7 @@ class Snapshot:
         if pod is None:
             return None
         if pod.group is not None:
+            self.censuses.pop(pod.group, None)
             of_group = self.members[pod.group]
             del of_group[uid]
             if not of_group:

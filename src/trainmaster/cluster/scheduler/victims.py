@@ -4,21 +4,21 @@
 then let the other start.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from trainmaster.cluster.scheduler import preemption, queues
 from trainmaster.cluster.scheduler.amounts import PODS, Amounts, minus, plus, total
 from trainmaster.cluster.scheduler.floor import Floor
-from trainmaster.cluster.scheduler.gangs import ALLOCATED, Gang
+from trainmaster.cluster.scheduler.gangs import Gang
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Code, Reason
 from trainmaster.cluster.scheduler.settings import Eviction
 from trainmaster.cluster.scheduler.snapshot import Pod
 
 
-def push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> bool:
+def push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> Generator[None, None, bool]:
     """By preemption within the queue, then by reclaiming from other queues, if either is switched on."""
-    needed = members[:max(gang.least - sum(1 for pod in gang.pods if pod.state in ALLOCATED), 0)]
+    needed = members[:max(gang.least - gang.census.allocated, 0)]
     if not needed or not all(pod.preempts for pod in needed):
         return False
     ways: list[tuple[str, Callable[[Pod], bool]]] = []
@@ -30,7 +30,7 @@ def push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> 
         ways.append(("reclaim", lambda pod: _borrowed(floor, gang, account, wanted, pod)))
     for why, allowed in ways:
         mark = floor.trial.mark()
-        victims = preemption.for_gang(floor.trial, needed, allowed)
+        victims = yield from preemption.for_gang(floor.trial, needed, allowed)
         if victims is not None and not _allowed_after(floor, account, needed, victims, claimed=why == "reclaim"):
             floor.trial.back(mark)      # the queue would stop it: nobody is sent away for nothing
         elif victims is not None:

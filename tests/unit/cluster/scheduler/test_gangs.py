@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from trainmaster.api.meta import Object
+from trainmaster.cluster.scheduler.census import census_of
 from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH, VOLCANO, group_of, read_group
 from trainmaster.cluster.scheduler.gangs import Gang
 from trainmaster.cluster.scheduler.reasons import Code
@@ -376,9 +377,9 @@ def test_what_counts(states: list[str], roles: dict[str, int], expected: tuple[b
         "Releasing": {"on": "node", "phase": "Running", "deleted": True}, "Gated": {"schedulingGates": [{"name": "g"}]}}
     pods = [read_pod(raw, group_of(raw)) for raw in (member("a", "w", index, **more[state])
                                                      for index, state in enumerate(states))]
-    found = Gang(read_group(gang("a", 2, minTaskMember=roles), VOLCANO), pods)
+    found = Gang(read_group(gang("a", 2, minTaskMember=roles), VOLCANO), census_of(pods))
 
-    assert expected == (found.ready(), found.complete, found.damaged)
+    assert expected == (found.ready, found.complete, found.damaged)
 
 
 def promised(name: str, span: str, *, created: str = "2026-01-01T11:00:00Z", **more: Any) -> Object:

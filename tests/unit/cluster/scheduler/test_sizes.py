@@ -4,11 +4,16 @@ How fast it is, benchmarks/scheduler tells; here it counts that size changes not
 """
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
-from trainmaster.cluster.scheduler.settings import Settings
-from trainmaster.testing.scheduling import bound, decided, evicted, gang, machine, members, phases, snapshot
+from trainmaster.cluster.scheduler.allocate import allocate
+from trainmaster.cluster.scheduler.entrance import enqueue
+from trainmaster.cluster.scheduler.floor import Floor
+from trainmaster.cluster.scheduler.settings import DEFAULTS, Settings
+from trainmaster.cluster.scheduler.trial import Trial
+from trainmaster.testing.scheduling import NOW, bound, decided, evicted, gang, machine, members, phases, snapshot
 
 FULL = pytest.mark.full
 
@@ -36,6 +41,23 @@ def test_gangs_start_whole(gangs: int, size: int, nodes: int) -> None:
     assert ["Inqueue"] == [phase for name, phase in phases(decision).items() if name not in started]
     offers = {node["metadata"]["name"]: int(node["status"]["allocatable"]["cpu"]) for node in there}
     assert [] == [node for node, taken in Counter(bound(decision).values()).items() if taken > offers[node]]
+
+
+@pytest.mark.parametrize("large", [
+    pytest.param(0, id="that fits"), pytest.param(1, id="that does not fit because of its last member"),
+])
+def test_however_large_a_gang_is_others_get_their_turn_after_each_member(large: int) -> None:
+    size = 500
+    pods = [*members("g", "w", size, asks={"cpu": 1}), *members("g", "x", large, asks={"cpu": 99})]
+    there = snapshot([machine(f"n{i}", cpu=64) for i in range(10)], pods, [gang("g", size + large)])
+    floor = Floor(Trial(there), DEFAULTS, NOW)
+    for _ in (*floor.gather(), *enqueue(floor)):
+        pass
+
+    placed = [0, *(len(floor.trial.steps) for _ in allocate(floor))]
+
+    assert max(placed) >= size - 1, "it was looked at while it was tried"
+    assert 1 == max(after - before for before, after in pairwise(placed))
 
 
 @pytest.mark.parametrize("nodes", [2, 100])
