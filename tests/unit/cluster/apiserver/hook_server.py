@@ -22,6 +22,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.unit.cluster.apiserver.api import Api
 
 from trainmaster.api.meta import Json, Object
 
@@ -116,6 +117,10 @@ def configuration(kind: str, *hooks: Object, name: str = "hooks") -> Object:
 
 def place(kind: str, name: str = "") -> str:
     return f"{REGISTRATION}/{kind.lower()}webhookconfigurations{f'/{name}' if name else ''}"
+
+
+async def register(api: Api, kind: str, *hooks: Object, name: str = "hooks") -> None:
+    await api.made(place(kind), configuration(kind, *hooks, name=name))
 
 
 @asynccontextmanager
