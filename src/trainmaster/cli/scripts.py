@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from trainmaster.sdk import launches, parcels
+from trainmaster.sdk import code, launches
 from trainmaster.sdk.launches import Launch
-from trainmaster.sdk.manifests import MAIN, SCRIPTS, SUFFIXES, Manifest
+from trainmaster.sdk.manifests import MAIN, SCRIPTS, Manifest
 from trainmaster.sdk.parcels import ScriptError
 from trainmaster.sdk.session import some
 
@@ -41,7 +41,8 @@ class Options:
 def meant(targets: Sequence[str], options: Options) -> Path | None:
     """The script or folder of code that is meant, or None for manifests. Raises ScriptError for a mixture."""
     paths = [Path(target) for target in targets]
-    scripts = [path for path in paths if path.suffix in SCRIPTS or (path.is_dir() and _is_code(path, options))]
+    told = bool(options.given)
+    scripts = [path for path in paths if path.suffix in SCRIPTS or (path.is_dir() and code.is_code(path, told=told))]
     if scripts and len(paths) > 1:
         raise ScriptError(f"{scripts[0]}: one script or folder of code at a time; start another `run` for the rest.")
     if not scripts and options.given:
@@ -59,13 +60,6 @@ def _nearly(missing: Path) -> str:
     return f" Did you mean {missing.parent / close[0]}?" if close else ""
 
 
-def _is_code(folder: Path, options: Options) -> bool:
-    """A folder of manifests stays one, unless somebody says how the code in it is to run."""
-    there = list(folder.iterdir())
-    has_manifests = any(path.suffix in SUFFIXES and _looks_like_a_manifest(path) for path in there)
-    return any(path.suffix in SCRIPTS for path in there) and (bool(options.given) or not has_manifests)
-
-
 def passed_over(targets: Sequence[str]) -> list[str]:
     """That a folder of manifests was meant by a target although there is code in it, which is easily overlooked."""
     return [f"{target} has manifests and code ({some(names, 3)}): runs the manifests; to run the code, name it: "
@@ -76,14 +70,6 @@ def _code_of(folder: Path) -> list[str]:
     """The scripts of a folder, the one that it would be started by first."""
     there = [path.name for path in folder.iterdir() if path.suffix in SCRIPTS] if folder.is_dir() else []
     return sorted(there, key=lambda name: (MAIN.index(name) if name in MAIN else len(MAIN), name))
-
-
-def _looks_like_a_manifest(path: Path) -> bool:
-    try:
-        text = path.read_text(errors="replace")
-    except OSError:
-        return False
-    return "apiVersion" in text and "kind" in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,31 +102,22 @@ def read(target: Path, options: Options, environment: Mapping[str, str] = os.env
     `environments` gives the image for requirements on top of an image; where there is none, the pods install them.
     """
     listed = _requirements(Path(options.requirements)) if options.requirements else ""
-    requirements = listed if environments is None else ""
-    script = _first(target) if target.is_dir() else target
-    files = parcels.of_folder(target) if target.is_dir() else parcels.of_script(target)
-    if requirements:
-        files[launches.REQUIREMENTS] = requirements.encode()
-    imports = parcels.imports(files[script.name].decode(errors="replace"), str(script)) \
-        if script.suffix == ".py" else []
-    framework = options.framework or launches.guessed(imports)
-    parcel = parcels.packed(files, str(target))
-    size = len(parcel.archive)
-    said = [f"sending {_files(parcel.files, script.name)}, {size / 1024:.1f} KB"]
-    if options.framework is None:
-        said.append(_guess(script.name, framework, imports))
-    image = options.image or ""
+    shipped = {launches.REQUIREMENTS: listed.encode()} if listed and environments is None else {}
+    sent = code.of_path(target, shipped)
+    framework, image = options.framework or sent.framework, options.image or ""
     if listed and environments is not None:
         image = environments(listed, image or launches.PROFILES[framework].image)
-    launch = Launch(
-        name=_name(options.name) if options.name else launches.job_name(target.resolve().name), parcel=parcel,
-        script=script.name, framework=framework, workers=options.workers or 1,
-        servers=options.servers or 0, gpus=options.gpus or 0, arguments=options.arguments,
-        environment=_environment(options.environment, environment),
-        queue=options.queue or "", priority=options.priority or "", image=image,
-        output=_folder(options.output) if options.output else "",
-    )
-    return Script(launch, files, tuple(said))
+    launch = code.launched(sent, {
+        "name": _name(options.name) if options.name else "", "framework": framework, "workers": options.workers or 1,
+        "servers": options.servers or 0, "gpus": options.gpus or 0, "args": options.arguments,
+        "env": _environment(options.environment, environment), "queue": options.queue or "",
+        "priority": options.priority or "", "image": image,
+    }, output=_folder(options.output) if options.output else "")
+    size = len(launch.parcel.archive)
+    said = [f"sending {_files(launch.parcel.files, sent.script)}, {size / 1024:.1f} KB"]
+    if options.framework is None:
+        said.append(_guess(sent.script, framework, sent.imports))
+    return Script(launch, sent.files, tuple(said))
 
 
 def _name(given: str) -> str:
@@ -158,15 +135,6 @@ def _requirements(path: Path) -> str:
         return text_of(path)
     except BadRequirements as problem:
         raise ScriptError(f"--requirements: {problem}") from problem
-
-
-def _first(folder: Path) -> Path:
-    scripts = sorted(path for path in folder.iterdir() if path.suffix in SCRIPTS and path.is_file())
-    named = [path for name in MAIN for path in scripts if path.name == name]
-    if named or len(scripts) == 1:
-        return (named or scripts)[0]
-    raise ScriptError(f"{folder}: which of its scripts is to run ({some([path.name for path in scripts], 5)})? "
-                      f"Call it {' or '.join(MAIN[1:])}.")
 
 
 def _files(names: Sequence[str], script: str) -> str:

@@ -108,7 +108,7 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         installing = client_of(server, Identity("system:apiserver", (MASTERS,)))
         await install(installing)
         if not asked.only_apiserver:
-            await retire(installing, {node.name for node in here})
+            await retire(installing, {*(node.name for node in here), *simulated.named(asked.simulated_nodes)})
         listening = await serve(
             server, authenticator(known, here), known.server_context(), HOST, asked.port or last_port(home.kubeconfig)
         )

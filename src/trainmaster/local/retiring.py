@@ -1,4 +1,4 @@
-"""Nodes of this machine that are no more: its name changed, or it is split into fewer.
+"""Nodes of this machine that are no more: its name changed, it is split into fewer, or fewer are simulated.
 
 Nobody would ever end their pods. So these go at once, as on a node that does not come back, and whoever owns them makes
 others. Pods that have ended are results: they stay, and so do their logs on disk, for the day the node is back.
@@ -10,6 +10,7 @@ from contextlib import suppress
 from trainmaster.api.core import LEASES, NODES, PODS
 from trainmaster.api.meta import name_of, namespace_of, uid_of
 from trainmaster.cluster.kubelet.register import LEASE_NAMESPACE
+from trainmaster.cluster.simulated.nodes import is_simulated
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import NotFound
 from trainmaster.runtime.log import logger
@@ -24,7 +25,7 @@ async def retire(client: Client, here: AbstractSet[str]) -> None:
     """Remove nodes of ours that are not here, and the pods that were to run on them."""
     for node in (await client.list(NODES)).items:
         name = name_of(node)
-        if name in here or not is_ours(node):
+        if name in here or not (is_ours(node) or is_simulated(node)):
             continue
         log.info("a node is no longer here", node=name)
         for pod in (await client.list(PODS, fields=f"spec.nodeName={name}")).items:

@@ -31,10 +31,10 @@ from trainmaster.sdk.session import Clock, JobRef, Session
 
 if TYPE_CHECKING:      # each is loaded by the verb that needs it
     from trainmaster.sdk.apply import Applied
+    from trainmaster.sdk.code import How
     from trainmaster.sdk.explain import Explanation
     from trainmaster.sdk.happenings import Happening
     from trainmaster.sdk.logs import Batch, Line, Wanted
-    from trainmaster.sdk.submitting import How
 
 AGENT = "trainmaster-sdk"
 Submittable = str | Path | Mapping[str, Any] | Any      # anything else: a function, or an object of another SDK

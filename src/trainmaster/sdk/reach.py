@@ -41,6 +41,9 @@ def reach(given: str | Path | None, context: str | None, environment: Mapping[st
     if not context and (pod := kubeconfig.in_cluster(environment, account)) is not None:
         return Reached(pod, f"the cluster of this pod ({pod.server})")
     theirs = Path(environment.get("HOME") or Path.home(), ".kube", "config")
+    if not theirs.exists() and context:
+        raise NoCluster(f"No cluster has the context '{context}': there is no ~/.kube/config. That of the embedded one "
+                        f"is {kubeconfig.NAME}; for others, name their file with --kubeconfig.")
     if not theirs.exists():
         raise NoCluster("No cluster: the embedded one is down, and there is no ~/.kube/config. Start it with "
                         "`trainmaster up`, or name another with --kubeconfig.")

@@ -22,8 +22,13 @@ async def test_what_was_to_run_on_a_node_that_is_gone_goes_with_it() -> None:
             await client.create(PODS, pod(name, node=node))
             await client.patch(PODS, name, "default", {"status": {"phase": phase}}, subresource="status")
 
-        await retire(client, {"box"})
+        for number in (0, 1):
+            await client.create(NODES, {"metadata": {"name": f"simulated-{number}",
+                                                     "labels": {"trainmaster.dev/simulated": "true"}}})
+            await client.create(PODS, pod(f"pretends-{number}", node=f"simulated-{number}"))
 
-        assert ["box", "theirs"] == [name_of(each) for each in (await client.list(NODES)).items]
+        await retire(client, {"box", "simulated-0"})
+
+        assert ["box", "simulated-0", "theirs"] == [name_of(each) for each in (await client.list(NODES)).items]
         assert ["box", "theirs"] == [name_of(each) for each in (await client.list(LEASES, LEASE_NAMESPACE)).items]
-        assert ["ended", "other", "stays"] == [name_of(each) for each in (await client.list(PODS)).items]
+        assert ["ended", "other", "pretends-0", "stays"] == [name_of(each) for each in (await client.list(PODS)).items]

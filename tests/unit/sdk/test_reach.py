@@ -104,6 +104,12 @@ def test_a_context_means_the_file_that_has_it(home: Path) -> None:
     assert "https://embedded:1" == reach(None, "trainmaster", environment(home)).access.server
 
 
+@pytest.mark.usefixtures("up")
+def test_a_context_that_no_file_has_is_said_to_be_the_reason(home: Path) -> None:
+    with pytest.raises(NoCluster, match=r"No cluster has the context 'prod': there is no ~/.kube/config"):
+        reach(None, "prod", environment(home))
+
+
 @pytest.fixture
 def account(tmp_path: Path) -> Path:
     """What a pod finds of its account."""

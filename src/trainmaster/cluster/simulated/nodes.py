@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from trainmaster.api.core import NODES, PODS
-from trainmaster.api.meta import Key, Object, key_of, name_of, timestamp, uid_of
+from trainmaster.api.meta import Key, Object, key_of, labels_of, timestamp, uid_of
 from trainmaster.cluster.simulated.life import step
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, Conflict, NotFound
@@ -18,12 +18,8 @@ MARK = "trainmaster.dev/simulated"
 
 
 async def run(client: Client, clock: Clock, count: int, offers: Mapping[str, str]) -> None:
-    """Keep `count` nodes with these offers until cancelled; those of an earlier life that are too many go."""
-    names = [f"simulated-{number}" for number in range(count)]
-    for node in (await client.list(NODES, labels=f"{MARK}=true")).items:
-        if name_of(node) not in names:
-            with suppress(NotFound):
-                await client.delete(NODES, name_of(node))
+    """Keep `count` nodes with these offers until cancelled."""
+    names = named(count)
     if not names:
         await asyncio.Event().wait()
     nodes = Simulated(client, clock, names)
@@ -32,6 +28,14 @@ async def run(client: Client, clock: Clock, count: int, offers: Mapping[str, str
     async with asyncio.TaskGroup() as group:
         group.create_task(nodes.pods.run())
         group.create_task(nodes.controller.run())
+
+
+def named(count: int) -> list[str]:
+    return [f"simulated-{number}" for number in range(count)]
+
+
+def is_simulated(node: Object) -> bool:
+    return labels_of(node).get(MARK) == "true"
 
 
 class Simulated:

@@ -85,12 +85,3 @@ async def test_pods_of_other_nodes_are_left_alone() -> None:
         await client.create(PODS, pod("x", node="elsewhere"))
         await clock.settle()
         assert "Pending" == await phase(client, "x")
-
-
-async def test_nodes_of_an_earlier_life_that_are_too_many_go() -> None:
-    async with simulated() as (clock, client):
-        again = asyncio.create_task(nodes.run(client, clock, 1, {"cpu": "1"}))
-        await clock.settle()
-        again.cancel()
-        await asyncio.gather(again, return_exceptions=True)
-        assert ["simulated-0"] == [node["metadata"]["name"] for node in (await client.list(NODES)).items]
