@@ -120,6 +120,8 @@ class Admission:
                 self._give_address(kind, thing)
             self._give_ports(kind, thing, old)
 
+        if kind.prefix == CLAIMS and storage.grows(thing, old):
+            self._expand(kind, thing)
         if kind.resource == PODS and thing["spec"].get("ephemeralContainers") != old["spec"].get("ephemeralContainers"):
             account_admission.check(thing, self._account_of(thing))
 
@@ -264,6 +266,13 @@ class Admission:
         if found is not None:
             spec["priorityClassName"] = found["metadata"]["name"]
             spec["preemptionPolicy"] = found.get("preemptionPolicy", "PreemptLowerPriority")
+
+    def _expand(self, kind: Kind, claim: Object) -> None:
+        record = self._store.latest(f"{_STORAGE_CLASSES}{claim['spec'].get('storageClassName') or ''}")
+        if record is None or not _read(record.value).get("allowVolumeExpansion"):
+            raise failures.forbidden(kind.resource, claim["metadata"]["name"], (
+                "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must "
+                "support resize"))
 
     def _fit_runtime(self, pod: Object) -> None:
         wanted = pod["spec"].get("runtimeClassName")

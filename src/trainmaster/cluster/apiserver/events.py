@@ -28,6 +28,7 @@ _FIELDS = (
 _NEW_FIELDS = {".".join((NEW_NAMES.get(field.split(".")[0], field.split(".")[0]), *field.split(".")[1:])): field
                for field in _FIELDS if field != "source"}
 _LONGEST = {"action": 128, "reason": 128, "reportingInstance": 128, "note": 1024}
+_OLD_ONLY = ("firstTimestamp", "lastTimestamp", "count", "source")      # what the core group has is said otherwise now
 _FIXED = ("regarding", "related", "reason", "action", "type", "reportingController", "reportingInstance", "note",
           "eventTime")
 
@@ -47,7 +48,8 @@ def to_core(event: Object) -> Object:
 def _core_rules(event: Object, _old: Object | None) -> Iterator[Cause]:
     about = (event.get("involvedObject") or {}).get("namespace") or ""
     home = event["metadata"].get("namespace")
-    if about and about != home:
+    homes = {about} if about else {"default", "kube-system"} if event.get("eventTime") else {"default"}
+    if home not in homes and not (about and event.get("eventTime")):
         yield causes.invalid("involvedObject.namespace", about, "does not match event.namespace")
 
 
@@ -63,9 +65,17 @@ def _new_rules(event: Object, old: Object | None) -> Iterator[Cause]:
             yield causes.required(field)
     for field, most in _LONGEST.items():
         if len(event.get(field) or "") > most:
-            yield causes.invalid(field, "", f"can have at most {most} characters")
+            yield causes.invalid(_OLD_NAMES.get(field, field), "", f"can have at most {most} characters")
     if event.get("type") not in {"Normal", "Warning"}:
         yield causes.invalid("type", "", f"has invalid value: {event.get('type') or ''}")
+    if old is None:
+        for field in (each for each in _OLD_ONLY if event.get(NEW_NAMES[each])):
+            yield causes.invalid(field, "", "needs to be unset")
+    if event.get("series") is not None and event["series"] != (old or {}).get("series"):
+        if (event["series"].get("count") or 0) < 2:
+            yield causes.invalid("series.count", "", "should be at least 2")
+        if not event["series"].get("lastObservedTime"):
+            yield causes.required("series.lastObservedTime")
     if old is not None:
         for field in _FIXED:
             yield from checks.unchanged(event.get(field), old.get(field), field)

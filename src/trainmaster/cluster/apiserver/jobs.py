@@ -92,7 +92,7 @@ def spec_rules(spec: Object, path: str) -> Iterator[Cause]:
             yield causes.too_long(f"{path}.managedBy", _LONGEST_MANAGER)
     yield from checks.choice(spec.get("completionMode"), f"{path}.completionMode", _MODES)
     yield from checks.choice(spec.get("podReplacementPolicy"), f"{path}.podReplacementPolicy",
-                             ("Failed", "TerminatingOrFailed"))
+                             ("Failed",) if spec.get("podFailurePolicy") else ("Failed", "TerminatingOrFailed"))
     for field in () if indexed else ("backoffLimitPerIndex", "maxFailedIndexes"):
         if spec.get(field) is not None:
             yield causes.invalid(f"{path}.{field}", spec[field], "requires indexed completion mode")

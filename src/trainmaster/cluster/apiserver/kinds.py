@@ -2,10 +2,9 @@
 
 import base64
 import binascii
+import json
 from collections.abc import Iterator
 from datetime import datetime
-
-import orjson
 
 from trainmaster.api import core
 from trainmaster.api.meta import Object, Resource
@@ -123,16 +122,25 @@ def _typed_secret_rules(secret: Object) -> Iterator[Cause]:
             not (secret["metadata"].get("annotations") or {}).get(_ACCOUNT):
         yield causes.required(f"metadata.annotations[{_ACCOUNT}]")
     for key in wanted if str(type_).startswith("kubernetes.io/docker") else ():
-        if key in data and _is_base64(data[key]) and not _is_json(base64.b64decode(data[key])):
-            yield causes.invalid(f"data[{key}]", "<secret contents redacted>", "it is not JSON")
+        if key in data and _is_base64(data[key]) and (why := _json_fault(base64.b64decode(data[key]))):
+            yield causes.invalid(f"data[{key}]", "<secret contents redacted>", why)
 
 
-def _is_json(text: bytes) -> bool:
+def _json_fault(text: bytes) -> str:
+    """Why this is no JSON object, in the words of Go as far as they are simple; "" if it is one."""
     try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        left = error.doc[error.pos:].strip()
+        if not left:
+            return "unexpected end of JSON input"
+        return f"invalid character '{left[0]}' looking for beginning of value" if left == error.doc.strip() else \
+            "it is not JSON"
+    except UnicodeDecodeError:
+        return "it is not JSON"
+    kinds = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+    kind = kinds.get(type(found), "")
+    return kind and f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
 
 
 def _frozen(thing: Object, old: Object | None, fields: tuple[str, ...]) -> Iterator[Cause]:
@@ -172,7 +180,7 @@ def _node_rules(node: Object, old: Object | None) -> Iterator[Cause]:
     spec = node.get("spec") or {}
     taken = set()
     for index, taint in enumerate(spec.get("taints") or ()):
-        path, key = f"spec.taints[{index}]", taint.get("key") or ""
+        path, key = f"metadata.taints[{index}]", taint.get("key") or ""
         yield from names.refused(f"{path}.key", key, names.qualified(key))
         if not taint.get("effect"):
             yield causes.required(f"{path}.effect")

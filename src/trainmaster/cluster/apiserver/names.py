@@ -13,6 +13,7 @@ Faults: TypeAlias = list[str]
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_WILDCARD = rf"\*\.{_SUBDOMAIN}"
 _LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = rf"({_QUALIFIED})?"
@@ -21,7 +22,7 @@ _ENV_NAME = r"[ -<>-~]+"
 _PORT_NAME = r"[-a-z0-9]+"
 
 _CACHE = {pattern: re.compile(pattern) for pattern in (
-    _LABEL, _SUBDOMAIN, _LABEL_1035, _QUALIFIED, _LABEL_VALUE, _DATA_KEY, _ENV_NAME, _PORT_NAME)}
+    _LABEL, _SUBDOMAIN, _WILDCARD, _LABEL_1035, _QUALIFIED, _LABEL_VALUE, _DATA_KEY, _ENV_NAME, _PORT_NAME)}
 
 ANNOTATIONS_SIZE = 256 * 1024
 MOST_MATCHED = 1024
@@ -40,6 +41,14 @@ def subdomain(name: str) -> Faults:
     return [] if _fits(name, 253, _SUBDOMAIN) else _length(name, 253) + _match(
         name, _SUBDOMAIN, "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
         "'.', and must start and end with an alphanumeric character", "example.com")
+
+
+def host(name: str) -> Faults:
+    """A name of machines, or of all below one."""
+    return subdomain(name) if "*" not in name else _length(name, 253) + _match(
+        name, _WILDCARD, "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which "
+        "must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+        "*.example.com")
 
 
 def label_1035(name: str) -> Faults:

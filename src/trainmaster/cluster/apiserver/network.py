@@ -44,11 +44,15 @@ def _endpoint_rules(endpoint: Object, path: str, type_: str) -> Iterator[Cause]:
         at = f"{path}.addresses[{index}]"
         if type_ in {"IPv4", "IPv6"}:
             found = checks.address(address)
-            if found is None or f"IPv{found.version}" != type_:
+            if found is None:
+                yield causes.invalid(at, address, checks.NOT_AN_ADDRESS)
+            elif f"IPv{found.version}" != type_:
                 yield causes.invalid(f"{path}.addresses", address, f"must be an {type_} address")
             yield from checks.outside(address, at)
         elif type_ == "FQDN":
             yield from names.refused(at, address, names.subdomain(address))
+    if endpoint.get("nodeName") is not None:
+        yield from names.refused(f"{path}.nodeName", endpoint["nodeName"], names.subdomain(endpoint["nodeName"]))
     if endpoint.get("hostname"):
         yield from names.refused(f"{path}.hostname", endpoint["hostname"], names.label(endpoint["hostname"]))
 
@@ -65,6 +69,8 @@ def _slice_port_rules(ports: list[Object]) -> Iterator[Cause]:
             yield causes.duplicate(f"{path}.name", name)
         taken.add(name)
         yield from checks.choice(port.get("protocol"), f"{path}.protocol", _PROTOCOLS)
+        if port.get("appProtocol") is not None:
+            yield from names.refused(f"{path}.appProtocol", port["appProtocol"], names.qualified(port["appProtocol"]))
 
 
 def endpoints_rules(thing: Object, _old: Object | None) -> Iterator[Cause]:
@@ -173,6 +179,9 @@ def _ingress_rules(ingress: Object, _old: Object | None) -> Iterator[Cause]:
         yield from _host_rules(host, f"{path}.host")
         for at, entry in enumerate((rule.get("http") or {}).get("paths") or ()):
             yield from _path_rules(entry, f"{path}.http.paths[{at}]")
+    for index, tls in enumerate(spec.get("tls") or ()):
+        for at, host in enumerate(tls.get("hosts") or ()):
+            yield from names.refused(f"spec.tls[{index}].hosts[{at}]", host, names.host(host))
     if spec.get("ingressClassName") is not None:
         yield from names.refused("spec.ingressClassName", spec["ingressClassName"],
                                  names.subdomain(spec["ingressClassName"]))
@@ -184,14 +193,15 @@ def _host_rules(host: str, path: str) -> Iterator[Cause]:
     if checks.address(host) is not None:
         yield causes.invalid(path, host, "must be a DNS name, not an IP address")
     else:
-        yield from names.refused(path, host, names.subdomain(host.removeprefix("*.")))
+        yield from names.refused(path, host, names.host(host))
 
 
 def _path_rules(entry: Object, path: str) -> Iterator[Cause]:
     type_, text = entry.get("pathType"), entry.get("path") or ""
-    if type_ is None:
+    if type_ is None:       # without it, nobody knows what the rest means
         yield causes.required(f"{path}.pathType", "pathType must be specified")
-    elif type_ not in {"Exact", "ImplementationSpecific", "Prefix"}:
+        return
+    if type_ not in {"Exact", "ImplementationSpecific", "Prefix"}:
         yield causes.unsupported(f"{path}.pathType", type_, ("Exact", "ImplementationSpecific", "Prefix"))
     elif (text or type_ != "ImplementationSpecific") and not text.startswith("/"):
         yield causes.invalid(f"{path}.path", text, "must be an absolute path")

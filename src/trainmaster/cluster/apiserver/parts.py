@@ -129,8 +129,11 @@ def rescaled(kind: Kind, newest: Object, wanted: Json) -> Object:
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if replicas < 0:
         raise failures.invalid_kind("Scale", "autoscaling", newest["metadata"]["name"], [
-            causes.invalid("spec.replicas", replicas, "should be a non-negative integer")])
+            causes.invalid("spec.replicas", replicas, "must be greater than or equal to 0")])
     meta = scale.get("metadata") or {}
+    if meta.get("name") and meta["name"] != newest["metadata"]["name"]:
+        raise failures.bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL "
+                                   f"({newest['metadata']['name']})")
     if meta.get("resourceVersion"):
         newest["metadata"]["resourceVersion"] = meta["resourceVersion"]
     inner = newest

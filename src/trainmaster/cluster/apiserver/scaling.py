@@ -9,15 +9,17 @@ from dataclasses import replace
 
 import orjson
 
+from trainmaster.api import quantity
 from trainmaster.api.meta import Json, Object, Resource
-from trainmaster.cluster.apiserver import causes, checks, labels, workload_columns
+from trainmaster.cluster.apiserver import causes, checks, labels, names, workload_columns
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Column, Kind, View
 from trainmaster.cluster.apiserver.rows import row
 
 _STORED = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 _METRICS = ("ContainerResource", "External", "Object", "Pods", "Resource")
-_WINDOW = 3600
+_SOURCES = ("object", "external", "pods", "resource", "containerResource")      # in the order that they are looked at
+_WINDOW, _PERIOD = 3600, 1800
 _ASIDE = "autoscaling.alpha.kubernetes.io/"
 _CPU_PERCENT = 80
 _UP: list[Object] = [{"type": "Pods", "value": 4, "periodSeconds": 15},
@@ -36,7 +38,7 @@ def _defaults(scaler: Object) -> None:
     for direction, policies in (("scaleUp", _UP), ("scaleDown", _DOWN)):
         rules = behavior.setdefault(direction, {})
         rules.setdefault("selectPolicy", "Max")
-        if not rules.get("policies"):
+        if rules.get("policies") is None:
             rules["policies"] = [dict(policy) for policy in policies]
     behavior["scaleUp"].setdefault("stabilizationWindowSeconds", 0)
 
@@ -66,36 +68,97 @@ def _rules(scaler: Object, _old: Object | None) -> Iterator[Cause]:
 
 
 def _target_rules(about: Object) -> Iterator[Cause]:
-    for field in ("kind", "name"):
-        if not about.get(field):
-            yield causes.required(f"spec.scaleTargetRef.{field}")
+    yield from _named_rules(about, "spec.scaleTargetRef")
     version = about.get("apiVersion") or ""
     if not version:
         yield causes.invalid("spec.scaleTargetRef.apiVersion", "", "apiVersion must specify API group")
+    elif version.count("/") > 1:
+        yield causes.invalid("spec.scaleTargetRef.apiVersion", version, f"unexpected GroupVersion string: {version}")
+
+
+def _named_rules(about: Object, path: str) -> Iterator[Cause]:
+    for field in ("kind", "name"):
+        if not about.get(field):
+            yield causes.required(f"{path}.{field}")
+        else:
+            yield from names.refused(f"{path}.{field}", about[field], names.path_segment(about[field]))
 
 
 def _metric_rules(metric: Object, path: str) -> Iterator[Cause]:
     type_ = str(metric.get("type") or "")
     if not type_:
         yield causes.required(f"{path}.type", "must specify a metric source type")
-        return
     if type_ not in _METRICS:
         yield causes.unsupported(f"{path}.type", type_, _METRICS)
-        return
-    field = type_[:1].lower() + type_[1:]
-    part = metric.get(field)
-    if part is None:
-        yield causes.required(f"{path}.{field}", "must populate information for the given metric source")
-        return
-    target = part.get("target") or {}
+    there = [field for field in _SOURCES if metric.get(field) is not None]
+    for field in there[:1]:
+        part = metric[field]
+        yield from _source_rules(field, part, f"{path}.{field}")
+        yield from _goal_rules(part.get("target") or {}, f"{path}.{field}.target")
+        yield from _measure_rules(field, part.get("target") or {}, f"{path}.{field}.target")
+    wanted = type_[:1].lower() + type_[1:]
+    if type_ not in _METRICS:       # a real server says it twice, too
+        yield causes.unsupported(f"{path}.type", type_, _METRICS)
+    elif wanted not in there:
+        yield causes.required(f"{path}.{wanted}", "must populate information for the given metric source")
+    for field in there if len(there) > 1 else ():
+        if field != wanted:
+            yield causes.forbidden(f"{path}.{field}", "must populate the given metric source only")
+
+
+def _source_rules(field: str, part: Object, path: str) -> Iterator[Cause]:
+    """What is measured."""
     if field in {"resource", "containerResource"}:
         if not part.get("name"):
-            yield causes.required(f"{path}.{field}.name", "must specify a resource name")
-        if target.get("averageUtilization") is None and target.get("averageValue") is None:
-            yield causes.required(f"{path}.{field}.target.averageUtilization",
+            yield causes.required(f"{path}.name", "must specify a resource name")
+        container = part.get("container") or ""
+        if field == "containerResource" and not container:
+            yield causes.required(f"{path}.container", "must specify a container")
+        elif field == "containerResource":
+            yield from names.refused(f"{path}.container", container, names.label(container))
+        return
+    if field == "object":
+        yield from _named_rules(part.get("describedObject") or {}, f"{path}.describedObject")
+    name = (part.get("metric") or {}).get("name") or ""
+    if not name:
+        yield causes.required(f"{path}.metric.name", "must specify a metric name")
+    else:
+        yield from names.refused(f"{path}.metric.name", name, names.path_segment(name))
+
+
+def _goal_rules(target: Object, path: str) -> Iterator[Cause]:
+    type_ = target.get("type") or ""
+    if not type_:
+        yield causes.required(f"{path}.type", "must specify a metric target type")
+    if type_ not in {"Utilization", "Value", "AverageValue"}:
+        yield causes.invalid(f"{path}.type", type_, "must be either Utilization, Value, or AverageValue")
+    for field in ("value", "averageValue"):
+        if target.get(field) is not None and quantity.parse(target[field]) <= 0:
+            yield causes.invalid(f"{path}.{field}", str(target[field]), "must be positive")
+    share = target.get("averageUtilization")
+    if share is not None and share < 1:
+        yield causes.invalid(f"{path}.averageUtilization", share, "must be greater than 0")
+
+
+def _measure_rules(field: str, target: Object, path: str) -> Iterator[Cause]:
+    """Which figures of a goal go with what is measured."""
+    value, average, share = (target.get(name) for name in ("value", "averageValue", "averageUtilization"))
+    if field in {"resource", "containerResource"}:
+        if share is None and average is None:
+            yield causes.required(f"{path}.averageUtilization",
                                   "must set either a target raw value or a target utilization")
-    yield from checks.choice(target.get("type") or "", f"{path}.{field}.target.type",
-                             ("Utilization", "Value", "AverageValue"))
+        if share is not None and average is not None:
+            yield causes.forbidden(f"{path}.averageValue",
+                                   "may not set both a target raw value and a target utilization")
+    elif field == "pods" and average is None:
+        yield causes.required(f"{path}.averageValue", "must specify a positive target averageValue")
+    elif field == "object" and value is None and average is None:
+        yield causes.required(f"{path}.averageValue", "must set either a target value or averageValue")
+    elif field == "external" and value is None and average is None:
+        yield causes.required(f"{path}.averageValue",
+                              "must set either a target value for metric or a per-pod target")
+    elif field == "external" and value is not None and average is not None:
+        yield causes.forbidden(f"{path}.value", "may not set both a target value for metric and a per-pod target")
 
 
 def _direction_rules(rules: Json, path: str) -> Iterator[Cause]:
@@ -106,12 +169,17 @@ def _direction_rules(rules: Json, path: str) -> Iterator[Cause]:
     if window is not None and window > _WINDOW:
         yield causes.invalid(f"{path}.stabilizationWindowSeconds", window, f"must be less than or equal to {_WINDOW}")
     yield from checks.choice(rules.get("selectPolicy"), f"{path}.selectPolicy", ("Disabled", "Max", "Min"))
+    if not rules.get("policies"):
+        yield causes.required(f"{path}.policies", "must specify at least one Policy")
     for index, policy in enumerate(rules.get("policies") or ()):
         at = f"{path}.policies[{index}]"
         yield from checks.choice(policy.get("type"), f"{at}.type", ("Percent", "Pods"))
         for field in ("value", "periodSeconds"):
             if (policy.get(field) or 0) <= 0:
                 yield causes.invalid(f"{at}.{field}", policy.get(field) or 0, "must be greater than zero")
+        if (policy.get("periodSeconds") or 0) > _PERIOD:
+            yield causes.invalid(f"{at}.periodSeconds", policy["periodSeconds"],
+                                 f"must be less than or equal to {_PERIOD}")
 
 
 def _is_cpu_percent(metric: Object) -> bool:

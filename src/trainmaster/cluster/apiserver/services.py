@@ -13,9 +13,10 @@ RESERVED = frozenset({str(NETWORK[0]), str(NETWORK[1]), str(NETWORK[10]), str(NE
 HEADLESS = "None"
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
+_FAMILIES = ("IPv4", "IPv6")
 NODE_PORTS = range(30000, 32768)
 TAKEN = "provided port is already allocated"
-_AFFINITY_SECONDS = 10800
+_AFFINITY_SECONDS, _LONGEST_AFFINITY = 10800, 86400
 
 
 class Addresses:
@@ -179,6 +180,9 @@ def _forget_node_ports(spec: Object, was: Object) -> None:
 
 def rules(service: Object, old: Object | None) -> Iterator[Cause]:
     spec = service["spec"]
+    if wrong := list(_family_rules(spec)):       # nothing else is looked at then
+        yield from wrong
+        return
     headless = spec.get("clusterIP") == HEADLESS
     if spec["type"] != "ExternalName" and not spec.get("ports") and not headless:
         yield causes.required("spec.ports")
@@ -186,10 +190,17 @@ def rules(service: Object, old: Object | None) -> Iterator[Cause]:
         yield causes.invalid("spec.clusterIPs[0]", HEADLESS,
                              f"may not be set to 'None' for {spec['type']} services")
     if spec["type"] == "ExternalName":
+        for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            if spec.get(field):
+                yield causes.forbidden(f"spec.{field}", "may not be set for ExternalName services")
         yield from _external_name_rules(spec.get("externalName") or "")
     yield from _port_rules(spec.get("ports") or [], spec["type"])
     yield from names.labels(spec.get("selector") or {}, "spec.selector")
     yield from checks.choice(spec["sessionAffinity"], "spec.sessionAffinity", ("ClientIP", "None"))
+    seconds = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
+    if seconds is not None and not 0 < seconds <= _LONGEST_AFFINITY:
+        yield causes.invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds,
+                             f"must be greater than 0 and less than {_LONGEST_AFFINITY}")
     for index, address in enumerate(spec.get("externalIPs") or ()):
         if checks.address(address) is None:
             yield causes.invalid(f"spec.externalIPs[{index}]", address, checks.NOT_AN_ADDRESS)
@@ -206,6 +217,25 @@ def _external_name_rules(name: str) -> Iterator[Cause]:
         yield causes.required("spec.externalName")
     else:
         yield from names.refused("spec.externalName", name.removesuffix("."), names.subdomain(name.removesuffix(".")))
+
+
+def _family_rules(spec: Object) -> Iterator[Cause]:
+    """This cluster speaks IPv4 only."""
+    if spec["type"] == "ExternalName":
+        return
+    families = spec.get("ipFamilies") or ()
+    for index, family in enumerate(families):
+        path = f"spec.ipFamilies[{index}]"
+        if family not in _FAMILIES:
+            yield causes.unsupported(path, family, _FAMILIES)
+        elif family in families[:index]:
+            yield causes.duplicate(path, family)
+        elif family != "IPv4":
+            yield causes.invalid(path, family, "not configured on this cluster")
+    policy = spec.get("ipFamilyPolicy")
+    yield from checks.choice(policy, "spec.ipFamilyPolicy", ("PreferDualStack", "RequireDualStack", "SingleStack"))
+    if policy == "RequireDualStack":
+        yield causes.invalid("spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services")
 
 
 def _policy_rules(spec: Object) -> Iterator[Cause]:

@@ -5,6 +5,7 @@ bound to, and a claim that no pod on a node names, lose theirs in the write that
 claim that waits takes it along when it goes. In Kubernetes a controller does this a moment later.
 """
 
+import posixpath
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -20,6 +21,7 @@ CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernete
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _MODES = ("Block", "Filesystem")
+_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _SOURCES = (
     "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flexVolume", "flocker",
     "gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk", "portworxVolume",
@@ -27,6 +29,8 @@ _SOURCES = (
 )
 _SPEC_STAYS = ("spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "
                "claims")
+_SOURCES_OF_CLAIMS = {("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")}
+_REFERENCE = ("apiGroup", "kind", "name")
 _LIVES = ("Persistent", "Ephemeral")
 _LONGEST_NODE_ID = 256
 
@@ -106,6 +110,8 @@ def _volume_rules(volume: Object, old: Object | None) -> Iterator[Cause]:
     yield from _path_rules(spec)
     yield from checks.choice(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy",
                              ("Delete", "Recycle", "Retain"))
+    if spec["persistentVolumeReclaimPolicy"] == "Recycle" and _is_root((spec.get("hostPath") or {}).get("path")):
+        yield causes.forbidden("spec.persistentVolumeReclaimPolicy", "may not be 'recycle' for a hostPath mount of '/'")
     if spec.get("storageClassName"):
         yield from names.refused("spec.storageClassName", spec["storageClassName"],
                                  names.subdomain(spec["storageClassName"]))
@@ -143,8 +149,20 @@ def _path_rules(spec: Object) -> Iterator[Cause]:
             yield causes.required(f"spec.{source}.path")
         elif ".." in path.split("/"):
             yield causes.invalid(f"spec.{source}.path", path, "must not contain '..'")
+    kind = (spec.get("hostPath") or {}).get("type")
+    if kind is not None:
+        yield from checks.choice(kind, "spec.hostPath.type", _PATH_TYPES)
+    for field in ("driver", "volumeHandle"):
+        if spec.get("csi") is not None and not spec["csi"].get(field):
+            yield causes.required(f"spec.csi.{field}")
+    if spec.get("nodeAffinity") is not None and spec["nodeAffinity"].get("required") is None:
+        yield causes.required("spec.nodeAffinity.required", "must specify required node constraints")
     if spec.get("local") is not None and not spec.get("nodeAffinity"):
         yield causes.required("spec.nodeAffinity", "Local volume requires node affinity")
+
+
+def _is_root(path: Json) -> bool:
+    return isinstance(path, str) and posixpath.normpath(path or ".") in {"/", "//"}
 
 
 def _claim_begin(claim: Object) -> None:
@@ -153,7 +171,11 @@ def _claim_begin(claim: Object) -> None:
 
 
 def _claim_defaults(claim: Object) -> None:
-    claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    spec = claim.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    source = spec.get("dataSource")
+    if isinstance(source, dict) and (source.get("apiGroup") or "", source.get("kind")) not in _SOURCES_OF_CLAIMS:
+        del spec["dataSource"]      # an old field, for these only; others have the newer one
 
 
 def claim_rules(spec: Object, path: str = "spec") -> Iterator[Cause]:
@@ -173,6 +195,10 @@ def claim_rules(spec: Object, path: str = "spec") -> Iterator[Cause]:
         yield from names.refused(f"{path}.storageClassName", spec["storageClassName"],
                                  names.subdomain(spec["storageClassName"]))
     yield from checks.choice(spec.get("volumeMode"), f"{path}.volumeMode", _MODES)
+    one, other = spec.get("dataSource"), spec.get("dataSourceRef")
+    if one is not None and other is not None and not other.get("namespace") \
+            and [one.get(field) for field in _REFERENCE] != [other.get(field) for field in _REFERENCE]:
+        yield causes.invalid(path, {}, "must match dataSourceRef")
 
 
 def _claim_rules(claim: Object, old: Object | None) -> Iterator[Cause]:
@@ -183,11 +209,20 @@ def _claim_rules(claim: Object, old: Object | None) -> Iterator[Cause]:
     was, bound = old["spec"], (old.get("status") or {}).get("phase") == "Bound"
     if _lasting(spec, was, bound=bound) != was:
         yield causes.forbidden("spec", _SPEC_STAYS)
-    elif bound:
-        now, before = _storage(spec), _storage(was)
-        if now is not None and before is not None and quantity.parse(now) < quantity.parse(before):
+    elif bound and not _at_least(_storage(spec), _storage(was)):
+        have = ((old.get("status") or {}).get("capacity") or {}).get("storage")
+        if not _at_least(_storage(spec), have if have is not None else _storage(was)):
             yield causes.forbidden("spec.resources.requests.storage",
                                    "field can not be less than status.capacity")
+
+
+def grows(claim: Object, old: Object) -> bool:
+    """Whether a claim asks for more than it did."""
+    return not _at_least(_storage(old["spec"]), _storage(claim["spec"]))
+
+
+def _at_least(amount: Json, other: Json) -> bool:
+    return amount is None or other is None or quantity.parse(amount) >= quantity.parse(other)
 
 
 def _lasting(spec: Object, was: Object, *, bound: bool) -> Object:
