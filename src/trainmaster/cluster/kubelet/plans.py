@@ -13,6 +13,7 @@ from trainmaster.cluster.kubelet.confinement import LimitPlan
 from trainmaster.cluster.kubelet.environment import ConfigError, hostname, security_of, shares_network, user_of
 from trainmaster.cluster.kubelet.holder import BRIDGE, GATEWAY, PREFIX
 from trainmaster.cluster.kubelet.images import Image
+from trainmaster.cluster.kubelet.rootfs import Shell
 from trainmaster.cluster.kubelet.sandbox import SandboxPlan
 from trainmaster.cluster.kubelet.settings import PodPlaces
 from trainmaster.cluster.kubelet.shim import ContainerPlan
@@ -48,6 +49,7 @@ def container_plan(
     rootless: bool, argv: Sequence[str], environment: Mapping[str, str], binds: Sequence[Bind],
     hidden: Sequence[Path], limits: LimitPlan, log_limits: tuple[int, int], resolver: str = "", hosts: str = "",
     private: Sequence[str] = (), devices: Sequence[str] = (), facts: Mapping[str, object] | None = None,
+    shell: Shell | None = None,
 ) -> ContainerPlan:
     directory = places.attempt(container["name"], attempt)
     security = security_of(pod, container)
@@ -85,6 +87,7 @@ def container_plan(
             ],
             "privileged": privileged,
             "readonly": bool(security.get("readOnlyRootFilesystem")),
+            "shell": None if image.root else shell,
         },
         "argv": list(argv),
         "stdin": bool(container.get("stdin")),

@@ -12,8 +12,9 @@ follow the container's symbolic link `/var/run -> /run` into the host's /run.
 # pathlib is too large to carry
 # ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH114, PTH115, PTH120, PTH123, PTH208, PTH211
 
+import contextlib
 import os
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from trainmaster.cluster.kubelet import linux
 from trainmaster.cluster.kubelet.binds import Bind, Opened
@@ -48,6 +49,14 @@ _PLAIN = linux.MS_NOSUID | linux.MS_NODEV
 _SYSTEM_ATTRIBUTES = linux.ATTR_RDONLY | linux.ATTR_NOSUID | linux.ATTR_NODEV | linux.ATTR_NOEXEC
 
 
+class Shell(TypedDict):
+    """What is to be the container's /bin/sh."""
+
+    at: str        # where that is, without links and the first slash
+    link: str      # the program, or
+    script: str    # the text of a script
+
+
 class RootPlan(TypedDict):
     """What the agent asks for."""
 
@@ -64,6 +73,7 @@ class RootPlan(TypedDict):
     binds: list[Bind]         # in the order to be mounted
     privileged: bool
     readonly: bool            # readOnlyRootFilesystem
+    shell: NotRequired[Shell | None]      # in place of the host's
 
 
 def build(plan: RootPlan, volumes: list[Opened]) -> None:
@@ -138,6 +148,13 @@ def _own_files(upper: str, plan: RootPlan) -> None:
     secret = {path: text for path, text in SECRET_FILES.items() if os.path.lexists(f"/{path}")}
     _write_texts(upper, secret, 0o600)
     _write_texts(upper, {f"etc/{name}": text for name, text in plan["etc"].items()}, 0o644)
+    if (shell := plan.get("shell")) is not None:
+        if shell["script"]:
+            _write_texts(upper, {shell["at"]: shell["script"]}, 0o755)
+        else:
+            _directory(os.path.dirname(f"{upper}/{shell['at']}"))
+            with contextlib.suppress(FileExistsError):      # of an attempt that was lost with the machine
+                os.symlink(shell["link"], f"{upper}/{shell['at']}")
 
 
 def _write_texts(upper: str, texts: dict[str, str], mode: int) -> None:

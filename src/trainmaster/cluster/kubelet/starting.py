@@ -28,6 +28,7 @@ from trainmaster.cluster.kubelet.privacy import Privacy
 from trainmaster.cluster.kubelet.records import Failed
 from trainmaster.cluster.kubelet.removal import remove
 from trainmaster.cluster.kubelet.settings import NodeSettings
+from trainmaster.cluster.kubelet.shells import stand_in
 from trainmaster.cluster.kubelet.shim import ContainerPlan
 from trainmaster.cluster.kubelet.status import quality_of_service
 from trainmaster.cluster.kubelet.supplies import Supplies
@@ -221,7 +222,7 @@ class Starter:
             resolver=text_of("/etc/resolv.conf"), hosts=text_of("/etc/hosts"),
             private=await self._privacy.paths(), devices=sorted({path for gpu in own for path in gpu.devices}),
             facts={"gpus": [gpu.name for gpu in own]} if own else {},
-            log_limits=(self._settings.log_bytes, self._settings.log_files),
+            log_limits=(self._settings.log_bytes, self._settings.log_files), shell=stand_in(),
         )
         directory = places.attempt(name, attempt)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)

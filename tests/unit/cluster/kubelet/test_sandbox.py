@@ -14,6 +14,7 @@ import pytest
 
 from trainmaster.cluster.kubelet.confinement import counts_processes
 from trainmaster.cluster.kubelet.removal import remove
+from trainmaster.cluster.kubelet.shells import stand_in
 
 PROGRAM = Path(__file__).with_name("pods_on_this_machine.py")
 ROOT = Path(__file__).parents[4]
@@ -233,6 +234,22 @@ def test_a_read_only_root(run: Run) -> None:
     found = run(sh("echo x > /etc/x; echo x > /tmp/x && echo ok", root={"readonly": True}))["steps"][0]
 
     assert (["ok"], 1) == (found["out"], len(found["err"]))
+
+
+@pytest.mark.skipif(shutil.which("bash") is None or shutil.which("dash") is None, reason="takes bash and dash")
+@pytest.mark.parametrize("dash", [pytest.param(True, id="dash"), pytest.param(False, id="or bash without its braces")])
+def test_a_shell_in_place_of_the_machines(run: Run, dash: bool) -> None:
+    """Whatever /bin/sh is on the machine: texts in braces stay whole, in every way to call it, and bash is bash."""
+    there, links = (lambda path: dash and Path(path).exists()), {"/bin/sh": os.path.realpath("/bin/bash")}
+    shell = stand_in(lambda path: links.get(path) or os.path.realpath(path), there)
+    found = run(sh("""
+        export X={"a":1,"b":2}; echo $X; set -- one; echo $0 $1
+        sh -c 'echo {c,d} $0 $1' zero first; printf 'echo {e,f} $1' > /tmp/s; sh /tmp/s arg
+        printf '#!/bin/sh\necho {g,h}; exit 7' > /tmp/t; chmod +x /tmp/t; /tmp/t; echo $?; echo 'echo {i,j}' | sh
+        bash -c 'echo {k,l}'
+    """, root={"shell": shell}))["steps"][0]
+
+    assert ['{a:1,b:2}', "/bin/sh one", "{c,d} zero first", "{e,f} arg", "{g,h}", "7", "{i,j}", "k l"] == found["out"]
 
 
 def test_a_working_directory_is_made_and_a_user_is_become(run: Run) -> None:
