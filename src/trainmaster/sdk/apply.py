@@ -10,7 +10,7 @@ from trainmaster.api.meta import Object, Resource, metadata, name_of, revision_o
 from trainmaster.kube.client import APPLY_PATCH
 from trainmaster.kube.errors import ApiError, Conflict, NotFound
 from trainmaster.sdk.errors import ManifestError
-from trainmaster.sdk.manifests import Manifest, unknown_kind
+from trainmaster.sdk.manifests import Manifest, refusal, unknown_kind
 from trainmaster.sdk.session import Session
 
 MANAGER = "trainmaster"
@@ -73,11 +73,8 @@ async def _apply(session: Session, manifest: Manifest, resource: Resource, names
     except Conflict as problem:
         raise ManifestError(f"{manifest.source}: {problem} Take these fields over with --force-conflicts, or leave "
                             "them out.") from problem
-    except NotFound as problem:
-        raise ManifestError(f"{manifest.source}: {problem}. Create the namespace first, or choose another with -n."
-                            ) from problem
     except ApiError as problem:
-        raise ManifestError(f"{manifest.source}: {problem}") from problem
+        raise refusal(manifest, problem) from problem
     if before is None:
         return Applied(resource, after, "created")
     same = revision_of(before) == revision_of(after) if not dry_run else before.get("spec") == after.get("spec")

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import yaml
 
 from trainmaster.api.meta import Object
+from trainmaster.kube.errors import ApiError, NotFound
 from trainmaster.sdk.errors import ManifestError
 
 LARGEST = 4 << 20   # bytes of one file; an API server takes three megabytes for one object
@@ -101,6 +102,12 @@ def parsed(text: str, source: str) -> list[Manifest]:
 
 def _nothing(source: str) -> str:
     return f"There is no object in {source}. A manifest begins with 'apiVersion:' and 'kind:'."
+
+
+def refusal(manifest: Manifest, problem: ApiError) -> ManifestError:
+    """What a cluster says against a manifest, with where it was written."""
+    hint = ". Create the namespace first, or choose another with -n." if isinstance(problem, NotFound) else ""
+    return ManifestError(f"{manifest.source}: {problem}{hint}")
 
 
 def unknown_kind(manifest: Manifest, known: Sequence[tuple[str, str]]) -> str:

@@ -10,7 +10,7 @@ from trainmaster.kube.discovery import survey
 from trainmaster.kube.errors import AlreadyExists, ApiError, NotFound
 from trainmaster.sdk.errors import ManifestError, TimedOut
 from trainmaster.sdk.jobs import Job, is_training
-from trainmaster.sdk.manifests import Manifest, unknown_kind
+from trainmaster.sdk.manifests import Manifest, refusal, unknown_kind
 from trainmaster.sdk.removal import remove
 from trainmaster.sdk.session import Clock
 
@@ -67,7 +67,7 @@ async def _make_room(
     except NotFound:
         return False
     except ApiError as problem:
-        raise ManifestError(f"{manifest.source}: {problem}") from problem
+        raise refusal(manifest, problem) from problem
     if not Job(resource, there).finished:
         return False
     try:
@@ -93,11 +93,8 @@ async def _submit(
             raise ManifestError(f"{manifest.source}: another {resource.kind} of the name '{name_of(thing)}' is "
                                 "running. Delete it first, or choose another name.") from problem
         return Submitted(resource, there, "runs already")
-    except NotFound as problem:
-        raise ManifestError(f"{manifest.source}: {problem}. Create the namespace first, or choose another with -n."
-                            ) from problem
     except ApiError as problem:
-        raise ManifestError(f"{manifest.source}: {problem}") from problem
+        raise refusal(manifest, problem) from problem
 
 
 async def _hand_over(client: Client, found: Sequence[Submitted]) -> None:
@@ -131,7 +128,7 @@ async def _update(client: Client, manifest: Manifest, resource: Resource, namesp
     try:
         return await client.patch(resource, name_of(manifest.thing), namespace, patch)
     except ApiError as problem:
-        raise ManifestError(f"{manifest.source}: {problem}") from problem
+        raise refusal(manifest, problem) from problem
 
 
 def _holds(there: Json, wanted: Json) -> bool:

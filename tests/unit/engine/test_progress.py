@@ -26,6 +26,16 @@ def last(it: World) -> tuple[str, str]:
     return it.status.conditions[-1].type, it.status.conditions[-1].message
 
 
+def end(it: World, ends: list[tuple[str, int]]) -> None:
+    """All at once: pods by their names, and the exit code of each."""
+    for pattern, code in ends:
+        if code:
+            it.fail(pattern, code=code)
+        else:
+            it.succeed(pattern)
+    it.settle()
+
+
 def events(it: World, *reasons: str) -> list[Event]:
     return [event for event in it.events if event.reason in reasons]
 
@@ -199,12 +209,7 @@ def test_what_a_job_without_chief_says(
     for pattern in runs:
         it.run(pattern)
     it.settle()
-    for pattern, code in ends:
-        if code:
-            it.fail(pattern, code=code)
-        else:
-            it.succeed(pattern)
-    it.settle()
+    end(it, ends)
 
     assert expected == last(it)[0]
 
@@ -221,12 +226,7 @@ def test_what_a_job_with_chief_says(ends: list[tuple[str, int]], expected: str) 
     it = world({"Chief": (1, "Never"), "Worker": (2, "Never"), "Evaluator": (1, "Never")})
     it.run()
     it.settle()
-    for pattern, code in ends:
-        if code:
-            it.fail(pattern, code=code)
-        else:
-            it.succeed(pattern)
-    it.settle()
+    end(it, ends)
 
     assert expected == last(it)[0]
     assert 1 == sum(found.type in ("Succeeded", "Failed") for found in it.status.conditions) + (expected == "Running")

@@ -29,8 +29,8 @@ from trainmaster.cluster.kubelet.records import Failed
 _TERMINAL = b"terminal"
 
 
-class Footing(TypedDict):
-    """What every command of one container has in common."""
+class Standing(TypedDict):
+    """Who a command is in its container, and what it may use."""
 
     environment: dict[str, str]
     directory: str           # working directory in the container
@@ -39,9 +39,14 @@ class Footing(TypedDict):
     groups: list[int]
     capabilities: list[int]
     new_privileges: bool     # allowPrivilegeEscalation
+    limits: LimitPlan
+
+
+class Footing(Standing):
+    """What every command of one container has in common."""
+
     privileged: bool
     rootless: bool           # a single user is mapped: there is nobody else to become
-    limits: LimitPlan
     host_network: bool       # the container shares the host's network
 
 

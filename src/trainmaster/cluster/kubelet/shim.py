@@ -19,11 +19,11 @@ import select
 import signal
 import socket
 import time
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from trainmaster.cluster.kubelet import binds, linux, records, rootfs
-from trainmaster.cluster.kubelet.command import Footing, launch
-from trainmaster.cluster.kubelet.confinement import Confinement, LimitPlan
+from trainmaster.cluster.kubelet.command import Footing, Standing, launch
+from trainmaster.cluster.kubelet.confinement import Confinement
 from trainmaster.cluster.kubelet.doorway import Doorway
 from trainmaster.cluster.kubelet.forks import become_quiet, fork_into, keep_only
 from trainmaster.cluster.kubelet.output import STDERR, STDOUT, Log
@@ -44,7 +44,7 @@ _ROUNDS = 20                # of killing what a container without a PID namespac
 _DRAIN_SECONDS = 2.0        # how long output is awaited from whoever still holds the pipe after all processes are dead
 
 
-class ContainerPlan(TypedDict):
+class ContainerPlan(Standing):
     """What the agent asks for."""
 
     attempt_directory: str
@@ -56,14 +56,6 @@ class ContainerPlan(TypedDict):
     stdin: bool              # keep an input open for those who attach
     stdin_once: bool         # until the first of them is done
     tty: bool
-    environment: dict[str, str]
-    directory: str           # working directory in the container
-    user: int
-    group: int
-    groups: list[int]
-    capabilities: list[int]
-    new_privileges: bool     # allowPrivilegeEscalation
-    limits: LimitPlan
     share_processes: bool    # it sees another container's processes: no PID namespace of its own
     facts: dict[str, Any]    # what a later agent must know of this attempt, kept in its record
 
