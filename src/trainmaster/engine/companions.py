@@ -2,7 +2,8 @@
 
 One of each, named like the job and owned by it. They are there while the job goes on and gone when it pauses or is
 over; upstream leaves autoscalers behind (B-28). Only fields that are ours are compared and changed (B-23). What has the
-name but is not ours is left alone: a pod group that a user made is used as it is (B-14).
+name but is not ours is left alone: a pod group that a user made is used as it is (B-14), and that of another job, which
+may have the same name if it is of another kind, is waited for and told about.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,7 +44,7 @@ def kept(job: TrainingJob, seen: Observed) -> tuple[Action, ...]:
     wanted = {each.resource: each for each in _wanted(job, seen)}
     for resource, each in wanted.items():
         there = seen.companions.get(resource)
-        if there is None:
+        if there is None or is_another_jobs(there, desired.owner_reference(job)):      # which the server will tell
             made.append(CreateCompanion(resource, _manifest(job, each)))
         elif is_ours(there, job) and not being_deleted(there) and (change := _change(each, there)):
             made.append(UpdateCompanion(resource, name_of(there), uid_of(there), {"spec": change}))
@@ -64,6 +65,13 @@ def is_held_back(job: TrainingJob, seen: Observed) -> bool:
     if there is not None and (being_deleted(there) or _is_anothers(there, job)):
         there = None
     return not dialects.is_let_in(spoken, there)
+
+
+def is_another_jobs(there: Object, owner: Object) -> bool:
+    """Whether it belongs to somebody else, and not to the job that had the owner's name before: that one is gone, and
+    what it had follows."""
+    other = controller_of(there)
+    return other is not None and any(other.get(field) != owner[field] for field in ("kind", "name"))
 
 
 def is_ours(there: Object, job: TrainingJob) -> bool:

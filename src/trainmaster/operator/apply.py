@@ -25,6 +25,7 @@ from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound, is_transient
 from trainmaster.operator.metrics import Metrics
 from trainmaster.operator.observe import Children
+from trainmaster.operator.ownership import taken_by_another
 from trainmaster.runtime.log import logger
 from trainmaster.runtime.outbox import Outbox
 from trainmaster.runtime.recorder import Recorder
@@ -38,10 +39,6 @@ VERBS: dict[type, tuple[str, str]] = {
 }
 
 log = logger("operator")
-
-
-class NameTaken(ApiError):
-    """An object that is not ours has the name that one of ours must have."""
 
 
 class Undone(Conflict):
@@ -177,9 +174,7 @@ class Hands:
         found = await self._client.get(resource, name_of(manifest), namespace_of(manifest))
         owner = controller_of(found)
         if owner is None or owner.get("uid") != uid_of(job):
-            whose = f"{owner.get('kind')} {owner.get('name')}" if owner else "nobody we know"
-            why = f"{taken} and belongs to {whose}; delete it, or give the job another name"
-            raise NameTaken(taken.code, taken.reason, why, taken.status) from taken
+            raise taken_by_another(found, taken) from taken
         return found
 
     async def _delete(

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from trainmaster.api.core import PRIORITY_CLASSES
 from trainmaster.api.meta import Object, Resource, controller_of, name_of, namespace_of, uid_of
 from trainmaster.engine.actions import CreateCompanion, DeleteCompanion, Event, UpdateCompanion
-from trainmaster.engine.companions import looked_for
+from trainmaster.engine.companions import is_another_jobs, looked_for
 from trainmaster.frameworks.framework import TrainingJob
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, Conflict
+from trainmaster.operator.ownership import taken_by_another
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.recent import Recent
@@ -45,11 +46,13 @@ class Companions:
         return {name_of(found): int(found.get("value") or 0) for found in shown.copy} if shown is not None else {}
 
     async def create(self, action: CreateCompanion) -> None:
-        """Make it. One that has the name already will be shown to us and judged then."""
+        """Make it. What a user made, or the job that had our name before, will be shown to us and judged then."""
         try:
             made = await self._client.create(action.resource, action.manifest)
-        except AlreadyExists:
+        except AlreadyExists as taken:
             made = await self._client.get(action.resource, name_of(action.manifest), namespace_of(action.manifest))
+            if is_another_jobs(made, controller_of(action.manifest) or {}):
+                raise taken_by_another(made, taken) from taken
         if controller_of(made):
             self._recent[action.resource].made(made)
 

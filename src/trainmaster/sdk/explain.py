@@ -13,7 +13,7 @@ from trainmaster.api import groups
 from trainmaster.api.codec import decode_status
 from trainmaster.api.core import EVENTS, PODS
 from trainmaster.api.membership import JOB_NAME
-from trainmaster.api.meta import Object, Resource, metadata, name_of, uid_of
+from trainmaster.api.meta import Object, Resource, controller_of, metadata, name_of, namespace_of, uid_of
 from trainmaster.api.policy import ConditionType, JobStatus
 from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import survey
@@ -55,10 +55,10 @@ async def explain(client: Client, name: str, namespace: str, *, now: datetime | 
         except NotFound:
             continue
         labels = f"{JOB_NAME}={name}"
-        pods = (await client.list(PODS, namespace, labels=labels)).items
+        pods = [pod for pod in (await client.list(PODS, namespace, labels=labels)).items if not _is_twins(pod, job)]
         group = await _group(client, [known for known in groups.GROUPS if known in kinds], job, namespace)
         pods = await _with_last_words(client, pods)
-        told = explained(resource.kind, job, pods, group, await _complaints(client, namespace, pods))
+        told = explained(resource.kind, job, pods, group, await _complaints(client, job, pods))
         if told.state == "Running" and now is not None:
             used = await usage(client, namespace, labels)
             told = _alive(told, job, await pulses(client, pods, used, now, quiet), now, quiet)
@@ -104,8 +104,8 @@ async def _group(client: Client, kinds: Sequence[Resource], job: Object, namespa
     for resource in kinds:
         for name in (_named_group(job), name_of(job)):
             try:
-                if name:
-                    return await client.get(resource, name, namespace)
+                if name and not _is_twins(found := await client.get(resource, name, namespace), job):
+                    return found
             except NotFound:
                 continue
     return None
@@ -122,12 +122,22 @@ def _named_group(job: Object) -> str:
     return ""
 
 
-async def _complaints(client: Client, namespace: str, pods: Sequence[Object]) -> dict[str, str]:
-    """What was said last against each pod that has not started, such as a volume that cannot be mounted: by UID."""
+def _is_twins(thing: Object, job: Object) -> bool:
+    """Whether it belongs to a job of the same name that is of another kind."""
+    owner = controller_of(thing)
+    return owner is not None and owner.get("name") == name_of(job) and owner.get("kind") != job.get("kind")
+
+
+async def _complaints(client: Client, job: Object, pods: Sequence[Object]) -> dict[str, str]:
+    """What was said last against each pod that has not started, such as a volume that cannot be mounted, or, if there
+    is none yet, against the job: by UID."""
     pending = {uid_of(pod) for pod in pods if (pod.get("status") or {}).get("phase") == "Pending"}
-    if not pending:
+    if pods and not pending:
         return {}
-    events = (await client.list(EVENTS, namespace, fields="involvedObject.kind=Pod,type=Warning")).items
+    kind = "Pod" if pods else str(job.get("kind"))
+    pending |= set() if pods else {uid_of(job)}
+    fields = f"involvedObject.kind={kind},type=Warning"
+    events = (await client.list(EVENTS, namespace_of(job), fields=fields)).items
     return {uid: str(event.get("message") or "").strip() for event in sorted(events, key=in_order)
             if (uid := (event.get("involvedObject") or {}).get("uid")) in pending}
 
@@ -140,6 +150,8 @@ def explained(kind: str, job: Object, pods: Sequence[Object], group: Object | No
     remembered = status.post_mortem.ended if status.post_mortem else ()
     more = [*_restarts(replicas, pods), *ends.told(ends.ends_of(remembered, pods)),
             *_waiting(replicas, pods, complaints)] if state != "Succeeded" else []
+    if state == "Waiting" and not replicas and (complaint := complaints.get(uid_of(job))):
+        more.append(complaint)
     return Explanation(kind, name_of(job), state, why, tuple(more))
 
 

@@ -9,6 +9,7 @@ from tests.unit.engine.world import World
 from trainmaster.api.core import AUTOSCALERS
 from trainmaster.api.groups import KUBE_BATCH_GROUPS, VOLCANO_GROUPS
 from trainmaster.api.meta import Object
+from trainmaster.engine.actions import CreateCompanion
 from trainmaster.frameworks.framework import Site
 
 CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "AverageValue", "averageValue": "500m"}}}
@@ -76,6 +77,23 @@ def test_an_autoscaler_of_the_same_name_that_is_not_ours_is_left_alone() -> None
     world.settle()
 
     assert own is scaler(world)
+
+
+@pytest.mark.parametrize(("kind", "uid", "expected"), [
+    pytest.param("TFJob", "of-before", [], id="the job of our name that was there before us is gone: wait"),
+    pytest.param("PyTorchJob", "other", ["create PodGroup mnist"], id="a job of another kind: ask, so that it is told"),
+])
+def test_a_group_of_another_owner(kind: str, uid: str, expected: list[str]) -> None:
+    world = in_gang()
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": kind, "name": "mnist", "uid": uid, "controller": True}
+    world.beside[VOLCANO_GROUPS, "mnist"] = {
+        "metadata": {"name": "mnist", "uid": "g", "ownerReferences": [owner]}, "status": {"phase": "Running"}}
+
+    actions = world.plan().actions
+
+    assert expected == [f"create {each.resource.kind} {each.manifest['metadata']['name']}" for each in actions
+                        if isinstance(each, CreateCompanion)]
+    assert [] == [each for each in actions if not isinstance(each, CreateCompanion)], "no pod before the group is ours"
 
 
 def in_gang(scheduler: str = "volcano", **changes: Any) -> World:

@@ -6,6 +6,7 @@ from tests.unit.operator.stage import NAMESPACE, stage
 
 from trainmaster.api.core import AUTOSCALERS, DEFINITIONS, PRIORITY_CLASSES
 from trainmaster.api.groups import VOLCANO_GROUPS, definitions
+from trainmaster.api.kubeflow_v1 import PYTORCH_JOB, TF_JOB
 from trainmaster.api.meta import Object, name_of
 from trainmaster.frameworks.framework import Site
 from trainmaster.operator import main as operator
@@ -38,6 +39,28 @@ async def test_a_scheduler_whose_groups_nobody_defined_is_told_on_the_job_until_
 
         assert (await it.client.get(VOLCANO_GROUPS, "mnist", NAMESPACE))["spec"]["minMember"]
         assert 1 == metrics.registry.get_sample_value("created_pod_groups_total")
+
+
+async def test_of_two_jobs_of_one_name_the_second_says_whose_group_it_is_and_starts_when_that_is_gone() -> None:
+    async with stage(GANGS, collects=True) as it:
+        it.begin()
+        await it.apply(tfjob())
+        await it.clock.advance(5)
+        twin = {**job_of("PyTorchJob"), "metadata": {"name": "mnist", "namespace": NAMESPACE}}
+        await it.client.create(PYTORCH_JOB.resource, twin)
+        await it.clock.advance(5)
+
+        (told,) = [event for event in await it.events() if event["type"] == "Warning"]
+        assert ("PyTorchJob", "FailedCreatePodGroup") == (told["involvedObject"]["kind"], told["reason"])
+        assert told["message"] == (
+            'Error creating: podgroups.scheduling.volcano.sh "mnist" already exists and belongs to TFJob mnist; delete '
+            "it, or give the job another name")
+
+        await it.client.delete(TF_JOB.resource, "mnist", NAMESPACE)
+        await it.clock.advance(minutes=20)
+
+        group = await it.client.get(VOLCANO_GROUPS, "mnist", NAMESPACE)
+        assert ["PyTorchJob"] == [owner["kind"] for owner in group["metadata"]["ownerReferences"]]
 
 
 def asking(thing: Object, role: str, priority: str, cpu: str) -> None:

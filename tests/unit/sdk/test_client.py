@@ -16,7 +16,7 @@ import trainmaster
 from kubernetes import client as other
 from trainmaster import AsyncClient, Client, JobFailed, JobGone, NoJob, TimedOut
 from trainmaster.api import groups
-from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS, PODS
+from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CONFIG_MAPS, EVENTS, PODS
 from trainmaster.api.meta import Resource, timestamp
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import Identity
@@ -263,6 +263,28 @@ async def test_explain(stage: Stage) -> None:
     await stage.sdk.submit(JOB)
 
     assert ("TFJob", "Waiting") == ((found := await stage.sdk.explain("mnist")).kind, found.state)
+
+
+async def test_explain_a_job_whose_name_another_has_too(stage: Stage) -> None:
+    """Neither the pods nor the group of the other are its own; what its operator told is."""
+    first = (await stage.sdk.submit(JOB)).object
+    worker = {"replicas": 1, "template": {"spec": {"containers": [{"name": "jax", "image": "x"}]}}}
+    second = (await stage.sdk.submit({"apiVersion": "kubeflow.org/v1", "kind": "JAXJob", "metadata": {"name": "mnist"},
+                                      "spec": {"jaxReplicaSpecs": {"Worker": worker}}})).object
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "mnist", "uid": first["metadata"]["uid"],
+             "controller": True}
+    await stage.kube.create(PODS, {
+        "metadata": {"name": "mnist-worker-0", "namespace": "default", "ownerReferences": [owner],
+                     "labels": {"training.kubeflow.org/job-name": "mnist"}},
+        "spec": {"containers": [{"name": "tensorflow", "image": "x"}]}})
+    about = {"kind": "JAXJob", "name": "mnist", "namespace": "default", "uid": second["metadata"]["uid"]}
+    await stage.kube.create(EVENTS, {
+        "metadata": {"name": "e", "namespace": "default"}, "involvedObject": about, "type": "Warning",
+        "reason": "FailedCreatePodGroup", "message": "Error creating: x"})
+
+    found = await stage.sdk.explain("jaxjob/mnist")
+
+    assert ("Waiting", "no replica has been made yet", ("Error creating: x",)) == (found.state, found.why, found.more)
 
 
 def test_both_clients_have_the_same_verbs() -> None:
