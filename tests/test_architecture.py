@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "local": {"api", "frameworks", "progress", "kube", "runtime", "cluster", "operator", "sdk"},
     "cli": {"api", "progress", "kube", "runtime", "sdk", "local", "operator"},
     "testing": PURE | {"kube", "runtime", "operator", "cluster", "sdk", "local"},
-    "": {"sdk"},
+    "": {"sdk", "cli"},      # `import trainmaster` is the SDK, `python -m trainmaster` the command
 }
 # Inside the cluster: who may import which of its parts.
 CLUSTER_MAY_IMPORT: dict[str, set[str]] = {
@@ -51,7 +51,7 @@ class Module:
 
     @property
     def package(self) -> str:
-        """The package below trainmaster, or "" for trainmaster/__init__.py itself."""
+        """The package below trainmaster, or "" for the modules of trainmaster itself."""
         parts = self.path.relative_to(SOURCE).parts
         return parts[0] if len(parts) > 1 else ""
 

@@ -91,6 +91,15 @@ except SystemExit:
     assert not [module for module in ("asyncio", "aiohttp", "rich", "yaml", "cryptography") if f"'{module}'" in shown]
 
 
+def test_the_package_can_be_run_as_the_command() -> None:
+    """For those whose PATH lacks the folder into which pip put it."""
+    done = subprocess.run([sys.executable, "-m", "trainmaster", "get", "--kubeconfig", "/nowhere"],
+                          capture_output=True, text=True, check=False)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert done.stderr.startswith("error: /nowhere: No such file or directory.")
+
+
 class Interrupted(Lazy):
     """A group whose commands are all interrupted by Ctrl-C."""
 
