@@ -4,7 +4,6 @@ Everybody in the table is impersonated, so one administrator asks for all. The r
 gathers `admin`, `edit` and `view`; ours has gathered them from the start.
 """
 
-import asyncio
 import ssl
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from tests.kubernetes.access import connected
 from tests.kubernetes.clusters import Cluster
 from tests.kubernetes.conftest import Binaries
 from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.waiting import until
 
 from trainmaster.api.core import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES
 from trainmaster.api.meta import Resource
@@ -59,9 +59,10 @@ async def prepare(client: Client) -> None:
 
 async def until_gathered(client: Client) -> None:
     """The real one gathers a moment after its start."""
-    async with asyncio.timeout(30):
-        while not (await client.get(CLUSTER_ROLES, "admin")).get("rules"):  # noqa: ASYNC110
-            await asyncio.sleep(0.2)
+    async def gathered() -> object:
+        return (await client.get(CLUSTER_ROLES, "admin")).get("rules")
+
+    await until(gathered, "the role `admin` has rules")
 
 
 async def asked(kubeconfig: Path) -> dict[str, tuple[bool, str]]:

@@ -5,16 +5,16 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.kubernetes import control_plane as real
 from tests.kubernetes.access import connected
 from tests.kubernetes.conftest import Binaries
 from tests.kubernetes.fake_kubelet import end
+from tests.kubernetes.waiting import until
 
 from trainmaster.api.core import AUTOSCALERS, DEFINITIONS, PODS
 from trainmaster.api.kubeflow_v1 import PYTORCH_JOB
@@ -62,12 +62,6 @@ async def operating(kubeconfig: Path) -> AsyncIterator[None]:
         await working
 
 
-async def until(look: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not await look():  # noqa: ASYNC110  nobody tells
-            await asyncio.sleep(0.05)
-
-
 async def autoscaler(client: Client) -> Object:
     """The job's, empty if there is none."""
     try:
@@ -89,19 +83,19 @@ async def test_an_autoscaler_follows_its_job_and_goes_with_it(binaries: Binaries
                 async def says(most: int) -> bool:
                     return bool((await autoscaler(client)).get("spec", {}).get("maxReplicas") == most)
 
-                await until(lambda: says(3))
+                await until(lambda: says(3), "the autoscaler is there")
                 assert [CPU] == (await autoscaler(client))["spec"]["metrics"]
 
                 await client.patch(JOBS, NAME, NAMESPACE, {"spec": {"elasticPolicy": {"maxReplicas": 5}}})
-                await until(lambda: says(5))
+                await until(lambda: says(5), "it follows the job")
 
                 async def has_pods() -> bool:
                     return len((await client.list(PODS, NAMESPACE)).items) == 2
 
-                await until(has_pods)
+                await until(has_pods, "the job has its pods")
                 await end(client, f"{NAME}-worker-0", NAMESPACE)
 
                 async def is_alone() -> bool:
                     return not await autoscaler(client)
 
-                await until(is_alone)
+                await until(is_alone, "the autoscaler goes when the job ends")

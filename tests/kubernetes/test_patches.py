@@ -4,7 +4,6 @@ The embedded server is held against the record in the fast tier. RECORD=1 writes
 a change of the cases.
 """
 
-import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -17,6 +16,7 @@ import yaml
 from tests.kubernetes import clusters
 from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.waiting import until
 from tests.unit.cluster.apiserver import patch_cases
 from tests.unit.cluster.apiserver.patch_cases import Case, Send, Step
 
@@ -63,12 +63,12 @@ async def served(send: Send) -> None:
     """A real server takes a moment until it can apply objects of a new kind."""
     thing = {"apiVersion": "patches.example.com/v1", "kind": "Thing", "metadata": {"name": "first"}}
     path = f"/apis/patches.example.com/v1/namespaces/{patch_cases.NAMESPACE}/things/first"
-    for _ in range(100):
+
+    async def applied() -> bool:
         code, _answer = await send(Step("PATCH", path, "fieldManager=test", patch_cases.APPLY, thing))
-        if code < 300:
-            return
-        await asyncio.sleep(0.1)
-    pytest.fail("the kind of the cases is not served")
+        return code < 300
+
+    await until(applied, "the kind of the cases is served")
 
 
 @pytest.mark.parametrize("cases", [

@@ -1,11 +1,11 @@
 """The table of rules in CEL says what a real kube-apiserver says."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.waiting import until
 from tests.unit.cluster.apiserver.cost_cases import COSTS, definition, often
 from tests.unit.cluster.apiserver.cost_cases import refusal as cost_refusal
 from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, NAME, WRITTEN, Case, refusal
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.kubernetes
 
 PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RULES = Resource(GROUP, "v1", "rules", "Rule")
-SLICE, TRIES = 6, 300
+SLICE = 6
 
 
 @pytest.fixture
@@ -36,10 +36,7 @@ async def test_a_real_server_says_the_same(client: Client, case: Case) -> None:
         assert case.said == await said(client, case)
     finally:
         await client.delete(DEFINITIONS, NAME)
-        for _ in range(TRIES):
-            if not await there(client):
-                break
-            await asyncio.sleep(0.1)
+        await until(lambda: gone(client), "the definition is gone")
 
 
 @pytest.mark.parametrize(("at", "rule", "why"), [pytest.param(*row, id=when) for when, *row in WRITTEN])
@@ -66,10 +63,7 @@ async def test_a_real_server_expects_the_same_costs(client: Client, where: str, 
 
 async def said(client: Client, case: Case) -> str:
     try:
-        for _ in range(TRIES):
-            if await created(client, case):
-                break
-            await asyncio.sleep(0.1)
+        await until(lambda: created(client, case), "the kind is served")
         if case.second is not None:
             await client.patch(RULES, "r", "default", case.change())
     except Invalid as refusal:
@@ -86,9 +80,9 @@ async def created(client: Client, case: Case) -> bool:
     return True
 
 
-async def there(client: Client) -> bool:
+async def gone(client: Client) -> bool:
     try:
         await client.get(DEFINITIONS, NAME)
     except NotFound:
-        return False
-    return True
+        return True
+    return False

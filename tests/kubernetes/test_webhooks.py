@@ -1,14 +1,14 @@
 """The same webhook server behind a real kube-apiserver and behind the embedded one: writes end alike."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.kubernetes import clusters
 from tests.kubernetes.access import connected
 from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.waiting import until
 from tests.unit.cluster.apiserver.hook_cases import CASES, MAPS, Case, Settled, ask, config_map, played
 from tests.unit.cluster.apiserver.hook_server import HookServer, Say, hook, hook_server
 
@@ -41,20 +41,19 @@ class Lagging(Settled):
         return {**thing, "webhooks": [*thing["webhooks"], probe]}
 
     async def wait(self, thing: Object, *, there: bool) -> None:
-        for _ in range(500):
+        async def settled() -> bool:
             self._server.asked.clear()
             await ask(self._carrier, "POST", MAPS, config_map("probe", {"probe": "yes"}), query="dryRun=All")
-            if (f"/probe/{thing['kind']}" in self._server.paths) is there:
-                return
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"{thing['kind']} did not come into force")
+            return (f"/probe/{thing['kind']}" in self._server.paths) is there
+
+        await until(settled, f"{thing['kind']} is {'in force' if there else 'forgotten'}")
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[HookServer]:
     async with hook_server() as found:
         yield found
-    await _eventually(lambda: _is(not held(found.port)))
+    await until(lambda: _is(not held(found.port)), "the server has let go of its connections")
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.when) for case in CASES])
@@ -116,7 +115,7 @@ async def test_a_real_server_asks_the_operators_webhook(control_plane: ControlPl
                 await client.create(DEFINITIONS, definition)
         place = webhook.Place(Address("127.0.0.1:0"), "default")
         async with webhook.serving(place, client, RealClock(), Health(), Metrics()) as served:
-            await _eventually(lambda: _is(served.ready))
+            await until(lambda: _is(served.ready), "the webhook is ready")
             # A real cluster has a network that leads to pods; here the Service leads to loopback.
             await client.create(SERVICES, {"metadata": {"name": place.service, "namespace": "default"}, "spec": {
                 "type": "ExternalName", "externalName": "localhost"}})
@@ -125,7 +124,7 @@ async def test_a_real_server_asks_the_operators_webhook(control_plane: ControlPl
                 each["clientConfig"]["service"]["port"] = served.port
             await client.create(VALIDATING_WEBHOOKS, wanted)
             try:
-                await _eventually(lambda: _said(client, job("", "0th")))
+                await until(lambda: _said(client, job("", "0th")), "the webhook is asked")
                 refused = await _said(client, job("", "1st"))
                 taken = await _said(client, job("x:1", "fine"))
             finally:
@@ -133,7 +132,7 @@ async def test_a_real_server_asks_the_operators_webhook(control_plane: ControlPl
                 await client.delete(SERVICES, place.service, "default")
                 for definition in definitions():
                     await client.delete(DEFINITIONS, definition["metadata"]["name"])
-        await _eventually(lambda: _is(not held(served.port)))
+        await until(lambda: _is(not held(served.port)), "the server has let go of its connections")
 
     assert "" == taken
     assert refused.startswith('admission webhook "validator.tfjob.training-operator.kubeflow.org" denied the request: '
@@ -165,11 +164,3 @@ def held(port: int) -> list[str]:
 
 async def _is(value: bool) -> bool:
     return value
-
-
-async def _eventually(holds: Callable[[], Awaitable[object]]) -> None:
-    for _ in range(200):
-        if await holds():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("never")
