@@ -46,14 +46,6 @@ def inspect(thing: Json, type_: Type, path: str = "") -> Findings:
     return Findings(tuple(walk.faults), tuple(walk.unknown))
 
 
-def unknown_fields(thing: Json, type_: Type) -> list[str]:
-    return list(inspect(thing, type_).unknown)
-
-
-def type_faults(thing: Json, type_: Type) -> list[Fault]:
-    return list(inspect(thing, type_).faults)
-
-
 def prune(thing: Object, type_: Type) -> Object:
     """The object without unknown fields. What is of the wrong type stays: that is not for pruning to decide."""
     return {name: _pruned(value, field) for name, value in thing.items() if (field := type_.fields.get(name))}

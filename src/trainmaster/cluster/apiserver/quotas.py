@@ -27,7 +27,6 @@ _SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "Prio
            "VolumeAttributesClass")
 _POD_RESOURCES = frozenset({"pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory",
                             "ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage"})
-_STANDARD = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
 
 
 def _name_rules(name: str, path: str, known: frozenset[str], what: str) -> Iterator[Cause]:

@@ -40,7 +40,7 @@ def at(path: str) -> str:
     pytest.param({"metadata": {"managedFields": [{"fieldsV1": {"f:spec": {}}}]}}, [], id="not in free JSON"),
 ])
 def test_unknown_fields(thing: Object, unknown: list[str]) -> None:
-    assert unknown == inspection.unknown_fields(thing, POD)
+    assert unknown == list(inspection.inspect(thing, POD).unknown)
 
 
 @pytest.mark.parametrize(("schema", "unknown"), [
@@ -51,7 +51,7 @@ def test_unknown_fields(thing: Object, unknown: list[str]) -> None:
     pytest.param({"default": {"odd": 1}, "enum": [{"odd": 1}]}, [], id="a default can be anything"),
 ])
 def test_unknown_fields_of_schemas(schema: Object, unknown: list[str]) -> None:
-    assert unknown == inspection.unknown_fields(definition(schema), DEFINITION)
+    assert unknown == list(inspection.inspect(definition(schema), DEFINITION).unknown)
 
 
 @pytest.mark.parametrize(("thing", "sentence"), [
@@ -74,7 +74,7 @@ def test_unknown_fields_of_schemas(schema: Object, unknown: list[str]) -> None:
                  id="not a moment"),
 ])
 def test_wrong_types(thing: Json, sentence: str) -> None:
-    assert [sentence] == [str(fault) for fault in inspection.type_faults(thing, POD)]
+    assert [sentence] == [str(fault) for fault in inspection.inspect(thing, POD).faults]
 
 
 @pytest.mark.parametrize("thing", [
@@ -100,7 +100,7 @@ def test_right_types(thing: Object) -> None:
                  id="names that are none"),
 ])
 def test_wrong_types_in_schemas(schema: Object, sentences: list[str]) -> None:
-    assert sentences == [str(fault) for fault in inspection.type_faults(definition(schema), DEFINITION)]
+    assert sentences == [str(fault) for fault in inspection.inspect(definition(schema), DEFINITION).faults]
 
 
 @pytest.mark.parametrize(("thing", "left"), [
