@@ -27,7 +27,7 @@ JSON, MERGE, STRATEGIC = "application/json", "application/merge-patch+json", "ap
 JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-SUBRESOURCES = ("status", "scale", "binding", "eviction", "finalize", "ephemeralcontainers", "nothing")
+SUBRESOURCES = ("status", "scale", "binding", "eviction", "finalize", "ephemeralcontainers", "resize", "nothing")
 
 ODD: tuple[Json, ...] = (
     None,

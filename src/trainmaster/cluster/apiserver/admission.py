@@ -120,6 +120,8 @@ class Admission:
                 self._give_address(kind, thing)
             self._give_ports(kind, thing, old)
 
+        if kind.resource == PODS and thing["spec"] is not old["spec"] and limits.amounts(thing) != limits.amounts(old):
+            self._stay_within(kind, thing)
         if kind.prefix == CLAIMS and storage.grows(thing, old):
             self._expand(kind, thing)
         if kind.resource == PODS and thing["spec"].get("ephemeralContainers") != old["spec"].get("ephemeralContainers"):
@@ -233,7 +235,11 @@ class Admission:
         ranges = [_read(text) for text in texts]
         if limits.fill(thing, ranges):
             thing["status"] = {**(thing.get("status") or {}), "qosClass": pods.qos(thing["spec"])}
-        if said := limits.broken(thing, ranges):
+        self._stay_within(kind, thing)
+
+    def _stay_within(self, kind: Kind, thing: Object) -> None:
+        records = self._store.scan(f"/core/limitranges/{thing['metadata']['namespace']}/")
+        if said := limits.broken(thing, [_read(record.value) for record in records]):
             told = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
             raise failures.forbidden(kind.resource, thing["metadata"].get("name", ""), told)
 

@@ -36,6 +36,10 @@ def rules(container: Object, path: str, volumes: list[str], *, host_network: boo
     if container.get("imagePullPolicy") not in PULL_POLICIES:
         yield causes.unsupported(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), PULL_POLICIES)
     yield from _resource_rules(container.get("resources") or {}, f"{path}.resources")
+    for policy in container.get("resizePolicy") or ():
+        yield from checks.choice(policy.get("resourceName") or "", f"{path}.resizePolicy", ("cpu", "memory"))
+        yield from checks.choice(policy.get("restartPolicy") or "", f"{path}.resizePolicy",
+                                 ("NotRequired", "RestartContainer"))
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe) is not None:
             yield from _probe_rules(container[probe], f"{path}.{probe}", once=probe != "readinessProbe")

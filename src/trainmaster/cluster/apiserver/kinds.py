@@ -204,6 +204,7 @@ _POD_PARTS = (
     Subresource("log", "Pod", ("get",)),
     Subresource("portforward", "PodPortForwardOptions", ("create", "get")),
     Subresource("proxy", "PodProxyOptions", _PROXIED),
+    Subresource("resize", "Pod", ("get", "patch", "update")),
 )
 _POD_FIELDS = (
     "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",

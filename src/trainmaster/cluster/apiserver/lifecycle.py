@@ -34,7 +34,7 @@ LONGEST_PREFIX = 63 - SUFFIX_LENGTH
 UNCONDITIONAL = Cause("metadata.resourceVersion", "FieldValueInvalid",
                       "Invalid value: 0: must be specified for an update")
 # Writes that can be a new generation; the others carry out what was decided before, such as a binding.
-_COUNTED = frozenset({"", "scale", "ephemeralcontainers"})
+_COUNTED = frozenset({"", "scale", "ephemeralcontainers", "resize"})
 # Of two kinds it counts a part of the metadata too: the one that is passed on to what they make.
 _COUNTED_METADATA = {"deployments": "annotations", "endpointslices": "labels"}
 # No longer written by anyone: what a client sends here is not looked at.

@@ -32,6 +32,7 @@ from trainmaster.cluster.apiserver import (
     parts,
     patching,
     proxying,
+    resizing,
     routing,
     telling,
     traffic,
@@ -69,6 +70,8 @@ from trainmaster.runtime.log import logger
 log = logger("apiserver")
 Answer = Response | Streaming | connecting.Tunnel | proxying.Proxied
 Door = Callable[[Request, Identity], Awaitable[Response]]
+# Parts of a pod that are changed in a way of their own.
+_EDITS = {"ephemeralcontainers": parts.attached, "resize": resizing.resized}
 _ISSUER = ((".well-known", "openid-configuration"), ("openid", "v1", "jwks"))
 # Health is for everybody, whoever asks and whatever the roles say: a probe has no token.
 OPEN = frozenset((name,) for name in health.NAMES)
@@ -339,7 +342,7 @@ class ApiServer:
                 if call.verb == "get":
                     return self._read(call)
                 return await self._shielded(self._write_part(call))
-            case "ephemeralcontainers" | "approval" if call.verb == "get":
+            case "ephemeralcontainers" | "approval" | "resize" if call.verb == "get":
                 return self._read(call)
             case "log":
                 pod = orjson.loads(self._resources.get(call.kind, place.namespace, place.name))
@@ -370,19 +373,16 @@ class ApiServer:
             edit = parts.finalized(call.kind, call.body().value)
             written = await self._resources.change(call.kind, place.namespace, place.name, "finalize", edit,
                                                    call.options(), asked=call.asked(UPDATE))
-        elif place.subresource == "ephemeralcontainers":
-            written = await self._attach(call)
+        elif place.subresource in _EDITS:
+            written = await self._edit(call)
         else:      # an approval is a condition, and all that may be written there
             written = await self._change(call, "status" if place.subresource == "approval" else place.subresource)
         return self._object(call, 200, written, form)
 
-    async def _attach(self, call: Call) -> Written:
-        """Add ephemeral containers to a pod."""
+    async def _edit(self, call: Call) -> Written:
         kind, place = call.kind, call.place
-        if call.verb == "patch":
-            edit = parts.attached(kind, call.patch(kind.type).applied)
-        else:
-            edit = parts.attached(kind, lambda _present: call.body().value)
+        sent = call.patch(kind.type).applied if call.verb == "patch" else lambda _present: call.body().value
+        edit = _EDITS[place.subresource](kind, sent)
         return await self._resources.change(kind, place.namespace, place.name, place.subresource, edit, call.options(),
                                             asked=call.asked(UPDATE))
 
