@@ -5,7 +5,7 @@ import sys
 import click
 
 from trainmaster.cli import cluster
-from trainmaster.cli.output import BAD_INPUT, Told, called, listed, printed, say
+from trainmaster.cli.output import BAD_INPUT, Told, called, documents, listed, printed, say
 
 
 @click.command(epilog="Example: trainmaster apply -f job.yaml")
@@ -50,25 +50,16 @@ def _preview(things: "list[dict[str, object]]", form: str) -> None:
     """The objects, and what the operator would make of each job among them."""
     from datetime import UTC, datetime
 
+    from trainmaster.api.meta import Resource, name_of
     from trainmaster.operator.preview import preview
 
     made = [each for thing in things for each in (thing, *preview(thing, datetime.now(UTC)))]
     if form == "name":
         for each in made:
-            about = each.get("metadata")
-            name = about.get("name") if isinstance(about, dict) else ""
-            click.echo(f"{str(each.get('kind')).lower()}/{name}")
+            group, _, version = str(each["apiVersion"]).rpartition("/")
+            click.echo(called(Resource(group, version, "", str(each["kind"])), name_of(each)))
     elif form == "json":
         printed(listed(made), "json")
     else:
-        import yaml
-
-        click.echo(yaml.safe_dump_all([_plain(each) for each in made], sort_keys=False, allow_unicode=True), nl=False)
+        documents(made)
         say(f"Nothing was changed: {len(made)} object{'s' if len(made) != 1 else ''} would be made or changed.")
-
-
-def _plain(thing: "dict[str, object]") -> "dict[str, object]":
-    """Without the bookkeeping of the server."""
-    about = thing.get("metadata")
-    kept = {name: value for name, value in about.items() if name != "managedFields"} if isinstance(about, dict) else {}
-    return {**thing, "metadata": kept}

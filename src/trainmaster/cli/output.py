@@ -77,16 +77,33 @@ def told(server: str = "") -> Iterator[None]:
 
 
 def printed(value: Any, form: str) -> None:
-    """JSON or YAML, for programs."""
+    """JSON or YAML, for programs; of objects without the server's bookkeeping of who set which field, as kubectl."""
     if form == "json":
         import orjson
 
-        click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(_plain(value), option=orjson.OPT_INDENT_2).decode())
         return
+    documents([value])
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    if value.get("kind") == "List" and isinstance(value.get("items"), list):
+        return {**value, "items": [_plain(item) for item in value["items"]]}
+    about = value.get("metadata")
+    if not isinstance(about, Mapping) or "managedFields" not in about:
+        return value
+    return {**value, "metadata": {name: said for name, said in about.items() if name != "managedFields"}}
+
+
+def documents(values: Sequence[Any]) -> None:
+    """YAML, each on its own. What two parts have in common is written twice: people read it, not only programs."""
     import yaml
 
-    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    click.echo(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True), nl=False)
+    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    plain = type("Plain", (base,), {"ignore_aliases": lambda _self, _data: True})
+    click.echo(yaml.dump_all(map(_plain, values), Dumper=plain, sort_keys=False, allow_unicode=True), nl=False)
 
 
 def listed(things: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

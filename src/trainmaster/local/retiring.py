@@ -18,20 +18,21 @@ from trainmaster.sdk.former import is_ours
 
 log = logger("control-plane")
 
-ENDED = ("Succeeded", "Failed")
+ALIVE = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="
 
 
 async def retire(client: Client, here: AbstractSet[str]) -> None:
-    """Remove nodes of ours that are not here, and the pods that were to run on them."""
-    for node in (await client.list(NODES)).items:
-        name = name_of(node)
-        if name in here or not (is_ours(node) or is_simulated(node)):
-            continue
+    """Remove nodes of ours that are not here, and the pods that were to run on them, or on nodes that nobody knows."""
+    known = {name_of(node): node for node in (await client.list(NODES)).items}
+    gone = [name for name, node in known.items() if name not in here and (is_ours(node) or is_simulated(node))]
+    there = {*here, *known}.difference(gone)
+    for pod in (await client.list(PODS, fields=ALIVE)).items:
+        if pod["spec"]["nodeName"] not in there:
+            log.info("a pod's node is no longer here", pod=name_of(pod), namespace=namespace_of(pod))
+            with suppress(NotFound):
+                await client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod), grace=0)
+    for name in gone:
         log.info("a node is no longer here", node=name)
-        for pod in (await client.list(PODS, fields=f"spec.nodeName={name}")).items:
-            if (pod.get("status") or {}).get("phase") not in ENDED:
-                with suppress(NotFound):
-                    await client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod), grace=0)
         for resource, namespace in ((LEASES, LEASE_NAMESPACE), (NODES, "")):
             with suppress(NotFound):
                 await client.delete(resource, name, namespace)

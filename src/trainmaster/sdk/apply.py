@@ -71,8 +71,8 @@ async def _apply(session: Session, manifest: Manifest, resource: Resource, names
         path = resource.path(where, name_of(thing))
         after = await client.request("PATCH", path, query=query, body=thing, content_type=APPLY_PATCH)
     except Conflict as problem:
-        raise ManifestError(f"{manifest.source}: {problem} Take these fields over with --force-conflicts, or leave "
-                            "them out.") from problem
+        raise ManifestError(f"{manifest.source}: {problem}. Take these fields over with --force-conflicts, or "
+                            "leave them out.") from problem
     except ApiError as problem:
         raise refusal(manifest, problem) from problem
     if before is None:

@@ -41,12 +41,30 @@ def test_apply_takes_files_and_folders_in_any_form(shell: Shell, tmp_path: Path)
 
 
 def test_a_dry_run_prints_all_that_would_be_made_and_makes_nothing(shell: Shell) -> None:
-    shown = list(yaml.safe_load_all(shell.says("apply", "-f", shell.file(), "--dry-run")))
+    text = shell.says("apply", "-f", shell.file(), "--dry-run")
+    shown = list(yaml.safe_load_all(text))
 
+    assert "&id" not in text, "each object can be read, and copied, for itself"
+    names = shell.says("apply", "-f", shell.file(), "--dry-run", "-o", "name").split()
+    assert ["tfjob.kubeflow.org/mnist", "service/mnist-ps-0"] == names[:2]
     assert [("TFJob", "mnist"), ("Service", "mnist-ps-0"), ("Pod", "mnist-ps-0")] == [
         (each["kind"], each["metadata"]["name"]) for each in shown if "worker" not in each["metadata"]["name"]]
     assert "TF_CONFIG" in json.dumps(shown[-1])
     assert [] == shell.client.list()
+
+
+@pytest.mark.parametrize("words", [
+    pytest.param(["get", "mnist", "-o", "yaml"], id="one, as YAML"),
+    pytest.param(["get", "jobs", "-o", "json"], id="several, as JSON"),
+    pytest.param(["get", "tfjobs", "-o", "json"], id="of a kind"),
+    pytest.param(["describe", "mnist", "-o", "yaml"], id="described"),
+])
+def test_who_set_which_field_is_not_shown(shell: Shell, words: list[str]) -> None:
+    shell.says("apply", "-f", "-", text=JOB)
+
+    shown = shell.says(*words)
+    assert "resourceVersion" in shown
+    assert "managedFields" not in shown
 
 
 def test_get_jobs_is_one_table_of_all_kinds(shell: Shell) -> None:

@@ -18,7 +18,8 @@ async def test_what_was_to_run_on_a_node_that_is_gone_goes_with_it() -> None:
                                subresource="status")
             await client.create(LEASES, {"metadata": {"name": name, "namespace": LEASE_NAMESPACE}, "spec": {}})
         for name, node, phase in (("runs", "box-2", "Running"), ("ended", "box-2", "Succeeded"),
-                                  ("stays", "box", "Running"), ("other", "theirs", "Running")):
+                                  ("stays", "box", "Running"), ("other", "theirs", "Running"),
+                                  ("lost", "nowhere", "Running"), ("waits", "", "Pending")):
             await client.create(PODS, pod(name, node=node))
             await client.patch(PODS, name, "default", {"status": {"phase": phase}}, subresource="status")
 
@@ -31,4 +32,5 @@ async def test_what_was_to_run_on_a_node_that_is_gone_goes_with_it() -> None:
 
         assert ["box", "simulated-0", "theirs"] == [name_of(each) for each in (await client.list(NODES)).items]
         assert ["box", "theirs"] == [name_of(each) for each in (await client.list(LEASES, LEASE_NAMESPACE)).items]
-        assert ["ended", "other", "pretends-0", "stays"] == [name_of(each) for each in (await client.list(PODS)).items]
+        assert ["ended", "other", "pretends-0", "stays", "waits"] == [
+            name_of(each) for each in (await client.list(PODS)).items]
