@@ -27,10 +27,12 @@ class Missing:
     manifest: Manifest
     field: str
     what: str            # PersistentVolumeClaim 'data'
+    waits: bool = True   # for it; else the job does without
 
     def __str__(self) -> str:
-        return (f"{self.manifest.place(self.field)}: {self.field}: there is no {self.what}. The job waits until there "
-                "is one. Create it, or correct the name.")
+        then = "The job waits until there is one" if self.waits else "The job runs as if it had not been asked for"
+        return (f"{self.manifest.place(self.field)}: {self.field}: there is no {self.what}. {then}. Create it, or "
+                "correct the name.")
 
 
 def as_pod(template: Object) -> Object:
@@ -87,7 +89,7 @@ async def missing(client: Client, manifests: Sequence[Manifest], namespace: str)
                 asked[place] = await _is_there(client, kinds, name, where)
             if not asked[place]:
                 space = f" in namespace {where}" if kinds[0].namespaced else ""
-                found.append(Missing(manifest, field, f"{kind} '{name}'{space}"))
+                found.append(Missing(manifest, field, f"{kind} '{name}'{space}", waits=kinds[0] != PRIORITY_CLASSES))
     return found
 
 
