@@ -11,7 +11,8 @@ import os
 import shutil
 import stat
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -140,6 +141,17 @@ def _unpack_layers(archive: tarfile.TarFile, target: Path, config: Config, layer
     return config
 
 
+@contextmanager
+def _for_all() -> Iterator[None]:
+    """Folders that an archive only implies are for all users of the image, whatever the umask of who adds it."""
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@_for_all()
 def _lay(layer: tarfile.TarFile, root: Path) -> None:
     """Put one layer over what is there."""
     root.mkdir(parents=True, exist_ok=True, mode=0o755)

@@ -1,6 +1,7 @@
 """The node agent: wires its parts and runs until cancelled. Pods go on when it ends; the next one adopts them."""
 
 import asyncio
+import os
 import resource
 from collections.abc import Callable, Sequence
 
@@ -37,6 +38,7 @@ async def run(
     Raises NotPossible, with cause and remedy, when this machine cannot make sandboxes.
     """
     _allow_many_files()
+    os.umask(0o022)          # pods of other users read their volumes; around those is a directory of the owner's alone
     settings, client = nodes[0]
     for directory in (settings.run, settings.pods, settings.logs, settings.volumes):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -29,6 +29,7 @@ _DESCRIPTORS = 6
 def main(control: int, run: str, *, host_network: bool = False) -> None:
     """Serve the agent on a descriptor until it is gone."""
     linux.set_process_name("tm-spawner")
+    os.umask(0o022)          # what containers see must be readable to them, whatever the umask of who typed `up`
     channel = socket.socket(fileno=control)
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import stat
 import tarfile
 from pathlib import Path
 
@@ -120,6 +122,18 @@ def test_no_rights_are_changed_outside_of_the_image(files: list[File], tmp_path:
     imageroots.unpack(tmp_path / "x.tar", tmp_path / "root")
 
     assert 0o700 == outside.stat().st_mode & 0o777
+
+
+def test_folders_that_are_only_implied_are_for_all(tmp_path: Path) -> None:
+    tar(tmp_path / "x.tar", ("opt/deep/file", "x"))
+    before = os.umask(0o077)
+    try:
+        imageroots.unpack(tmp_path / "x.tar", tmp_path / "root")
+        assert 0o077 == os.umask(0o077), "and the umask is what it was"
+    finally:
+        os.umask(before)
+
+    assert [0o755] * 3 == [stat.S_IMODE((tmp_path / "root" / path).stat().st_mode) for path in ("", "opt", "opt/deep")]
 
 
 def test_a_hard_link_to_a_link_leads_nowhere_else(tmp_path: Path) -> None:

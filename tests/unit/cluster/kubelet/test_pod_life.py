@@ -256,6 +256,29 @@ async def test_pods_share_a_claim_and_its_files_outlive_them(node: Node) -> None
         await soon(lambda: not place.exists())
 
 
+async def test_a_careful_owner_has_pods_of_other_users(node: Node) -> None:
+    """Whatever the umask was when the cluster was started."""
+    await node.stop()
+    before = os.umask(0o077)
+    try:
+        await node.start()
+        about = {"name": "m", "namespace": "default"}
+        await node.client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about,
+                                               "data": {"a": "read "}})
+        script = "cat /c/a && echo x > ./here && cat /etc/hosts > /tmp/hosts && echo y > /e/y && echo all"
+        await create(node, "a", script, {"workingDir": "/work/deep", "volumeMounts": [
+            {"name": "c", "mountPath": "/c"}, {"name": "e", "mountPath": "/e"}, {"name": "e", "mountPath": "/work/deep",
+                                                                                 "subPath": "new/inner"},
+        ]}, volumes=[{"name": "c", "configMap": {"name": "m"}}, {"name": "e", "emptyDir": {}}],
+            securityContext={"runAsUser": 1234, "runAsGroup": 1234})
+
+        await node.phase("a", "Succeeded", "Failed")
+    finally:
+        os.umask(before)
+
+    assert (200, "read all\n") == await node.log("a")
+
+
 async def test_a_pod_that_fills_its_disk_harms_itself_alone(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pods, "MEASURED_EVERY", 0.2)
     await node.stop()

@@ -55,7 +55,8 @@ def living(pids: list[int]) -> list[int]:
 
 @pytest.fixture(params=["root", "user"])
 def run(request: pytest.FixtureRequest) -> Iterator[Run]:
-    """Runs containers as root or as an ordinary user; afterwards nothing of them may be left on the machine."""
+    """Runs containers as root or as an ordinary user, with the umask of a careful one; afterwards nothing of them may
+    be left on the machine."""
     if why := impossible_as(request.param):
         pytest.skip(why)
     folder = Path(tempfile.mkdtemp(prefix="tm-test-"))
@@ -70,7 +71,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
         packages = [path for path in sys.path if path.endswith("site-packages")]
         done = subprocess.run(
             [SYSTEM_PYTHON if as_user else sys.executable, str(PROGRAM), str(folder)], input=json.dumps(steps).encode(),
-            stdout=subprocess.PIPE, timeout=100, check=False, **elsewhere,
+            stdout=subprocess.PIPE, timeout=100, check=False, umask=0o077, **elsewhere,
             env={"HOME": str(folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join([f"{ROOT}/src", *packages])},
         )
         found: dict[str, Any] = json.loads(done.stdout)
