@@ -14,7 +14,7 @@ from trainmaster.cluster.scheduler.amounts import shown
 from trainmaster.cluster.scheduler.boards import choose
 from trainmaster.cluster.scheduler.dialects import COSCHEDULING, KUBE_BATCH
 from trainmaster.cluster.scheduler.entrance import enqueue
-from trainmaster.cluster.scheduler.floor import Floor
+from trainmaster.cluster.scheduler.floor import FOREVER, Floor
 from trainmaster.cluster.scheduler.gangs import INQUEUE, RUNNING, Gang
 from trainmaster.cluster.scheduler.reasons import Code
 from trainmaster.cluster.scheduler.settings import (
@@ -28,7 +28,7 @@ from trainmaster.cluster.scheduler.settings import (
     Verdict,
     Waiting,
 )
-from trainmaster.cluster.scheduler.snapshot import Pod, Snapshot, State
+from trainmaster.cluster.scheduler.snapshot import Claim, Node, Pod, Snapshot, State
 from trainmaster.cluster.scheduler.trial import Trial
 
 DEFAULT = "default-scheduler"
@@ -53,10 +53,13 @@ def slices(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> 
     trial = Trial(snapshot, [claim for claim in snapshot.claims if claim.until > clock])
     floor = Floor(trial, settings, now)
     yield from floor.gather()
+    if settings.singles:
+        trial.hold(_nominated(floor))
     yield from enqueue(floor)
     bindings: list[Binding] = []
     waiting: list[Waiting] = []
     evictions: list[Eviction] = []
+    nominations: list[Binding] = []
     # Gangs first: what a gang needs in one piece is soon nibbled away, what a single pod needs is found again.
     yield from allocate(floor)
     verdicts: list[Verdict] = []
@@ -68,44 +71,63 @@ def slices(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> 
         yield
         yield from _pods_of(floor, gang, waiting)
     if settings.singles:
-        yield from _one_by_one(trial, bindings, waiting, evictions)
+        yield from _one_by_one(trial, bindings, waiting, evictions, nominations)
     waiting += _strays(snapshot)
-    return Decision(tuple(bindings), tuple(waiting), (*floor.evictions, *evictions), tuple(verdicts))
+    return Decision(tuple(bindings), tuple(waiting), (*floor.evictions, *evictions), tuple(verdicts),
+                    tuple(nominations))
 
 
-def _one_by_one(trial: Trial, bindings: list[Binding], waiting: list[Waiting],
-                evictions: list[Eviction]) -> Iterator[None]:
+def _one_by_one(trial: Trial, bindings: list[Binding], waiting: list[Waiting], evictions: list[Eviction],
+                nominations: list[Binding]) -> Iterator[None]:
     there = [pod for pod in trial.snapshot.waiting.get(DEFAULT, {}).values() if not pod.gated]
     for pod in sorted(there, key=lambda each: (-each.priority, each.created, each.key)):
-        node = choose(trial, pod)
+        node = _at_its_own(trial, pod) or choose(trial, pod)
         if node is not None:
             trial.place(pod, node.name)
             bindings.append(Binding(pod.key, pod.uid, node.name))
         else:
             counts = filters.refusal(trial, pod)
             waiting.append(Waiting(pod.key, pod.uid, dialects.available(counts, len(trial.snapshot.nodes))))
-            evictions += yield from _preempted(trial, pod)
+            where = yield from _preempted(trial, pod, evictions)
+            if where != pod.nominated:
+                nominations.append(Binding(pod.key, pod.uid, where))
         yield
 
 
-def _preempted(trial: Trial, pod: Pod) -> Generator[None, None, list[Eviction]]:
-    """Who must go for an important pod. Its place is kept in this decision; the next one finds them on their way."""
+def _nominated(floor: Floor) -> list[Claim]:
+    """The room that was made for pods, and that no gang may take unless one that waits is more important."""
+    most = max((gang.priority for gang in floor.gangs if gang.census.line), default=0)
+    return [Claim(None, pod.nominated, pod.requests, FOREVER)
+            for pod in floor.trial.snapshot.waiting.get(DEFAULT, {}).values()
+            if pod.nominated and not pod.gated and pod.priority >= most]
+
+
+def _at_its_own(trial: Trial, pod: Pod) -> Node | None:
+    """The node on which others made room for the pod, if it fits there."""
+    node = trial.snapshot.nodes.get(pod.nominated) if pod.nominated else None
+    return node if node is not None and not filters.obstacles(trial, pod, node) else None
+
+
+def _preempted(trial: Trial, pod: Pod, evictions: list[Eviction]) -> Generator[None, None, str]:
+    """Where others make room for an important pod, and who must go for it; "" if nobody does. Its place is kept in this
+    decision; the next one finds them on their way."""
     if pod.priority <= 0 or not pod.preempts:
-        return []
+        return ""
     trial.future = True
-    soon = choose(trial, pod)
+    soon = _at_its_own(trial, pod) or choose(trial, pod)
     trial.future = False
     if soon is not None:
         trial.place(pod, soon.name)
-        return []
+        return soon.name
     found = yield from preemption.for_pod(trial, pod, lambda other: other.priority < pod.priority)
     if found is None:
-        return []
+        return ""
     node, victims = found
     for victim in victims:
         trial.evict(victim)
     trial.place(pod, node.name)
-    return [Eviction(victim.key, victim.uid, "preempt", victim.group) for victim in victims]
+    evictions += [Eviction(victim.key, victim.uid, "preempt", victim.group) for victim in victims]
+    return node.name
 
 
 def _strays(snapshot: Snapshot) -> list[Waiting]:

@@ -21,7 +21,7 @@ AWAY = "node(s) didn't match pod anti-affinity rules"
 KEPT_AWAY = "node(s) didn't satisfy existing pods anti-affinity rules"
 SPREAD = "node(s) didn't match pod topology spread constraints"
 UNLABELLED = "node(s) didn't match pod topology spread constraints (missing required label)"
-HELD = "node(s) were held for a gang that was here before"
+HELD = "node(s) were held for a gang that was here before, or for a more important pod"
 
 
 def candidates(trial: Trial, pod: Pod) -> list[Node]:

@@ -95,6 +95,9 @@ class Hands:
             if eviction.uid not in self._evicted:
                 self._evicted.add(eviction.uid)
                 yield self._evict(eviction)
+        for nomination in decision.nominations:
+            if self._free(nomination.uid):
+                yield self._alone_with(nomination.uid, self._nominate(nomination))
         for waiting in decision.waiting:
             if self._told.get(waiting.uid) != (waiting.reason, waiting.message) and self._due(
                     waiting.uid, urgent=waiting.scheduler == DEFAULT):
@@ -240,6 +243,19 @@ class Hands:
         group = self._mirror.snapshot.groups.get(eviction.group) if eviction.group is not None else None
         if group is not None:
             await self.outbox.put(recorder, group.raw, "Normal", "Evict", eviction.why)
+
+    async def _nominate(self, nomination: Binding) -> None:
+        """Say where room is being made for a pod. Whoever comes after us keeps to it."""
+        key = nomination.pod
+        body = {"metadata": {"uid": nomination.uid}, "status": {"nominatedNodeName": nomination.node or None}}
+        try:
+            async with self._gate:
+                await self._client.patch(PODS, key.name, key.namespace, body, subresource="status")
+        except (NotFound, Conflict):
+            return
+        except KubeError as problem:
+            log.warning("could not nominate", pod=key, node=nomination.node, problem=problem)
+            self._again_later()
 
     async def _put_to_rest(self, late: Overdue) -> None:
         pod = late.pod.raw

@@ -96,3 +96,4 @@ class Decision:
     waiting: tuple[Waiting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    nominations: tuple[Binding, ...] = ()      # where room is being made for a pod; "": nowhere any more

@@ -60,6 +60,7 @@ class Pod:
     preempts: bool
     preemptable: bool
     batch: bool                       # runs to an end: packed together, where services are spread
+    nominated: str                    # the node on which others make room for it
     raw: Object
 
     @property
@@ -137,9 +138,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Room that a running gang lost with a member and has first call on, until then (R7)."""
+    """Room that a running gang lost with a member and has first call on, until then (R7), or that was made for a pod of
+    no group."""
 
-    group: GroupKey
+    group: GroupKey | None
     node: str
     amounts: Amounts
     until: float
@@ -287,7 +289,8 @@ def read_pod(raw: Object, group: GroupKey | None, node: str = "") -> Pod:
         priority=int(spec.get("priority") or 0), created=str(meta.get("creationTimestamp") or ""),
         order=_order(name_of(raw)), gated=bool(spec.get("schedulingGates")),
         preempts=spec.get("preemptionPolicy") != "Never", preemptable=annotations.get(PREEMPTABLE) != "false",
-        batch=group is not None or spec.get("restartPolicy", "Always") != "Always", raw=raw,
+        batch=group is not None or spec.get("restartPolicy", "Always") != "Always",
+        nominated=str((raw.get("status") or {}).get("nominatedNodeName") or ""), raw=raw,
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from trainmaster.api.meta import Key, Object
 from trainmaster.cluster.scheduler.amounts import requests
 from trainmaster.cluster.scheduler.snapshot import read_budget
-from trainmaster.testing.scheduling import bound, decided, evicted, machine, single, snapshot
+from trainmaster.testing.scheduling import bound, decided, evicted, gang, machine, members, single, snapshot
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -219,6 +219,50 @@ def test_nobody_more_is_sent_away_while_victims_are_on_their_way() -> None:
             single("stays", on="n", phase="Running", asks={"cpu": 1}), single("x", asks={"cpu": 1}, priority=5)]
 
     assert [] == evicted(decided(snapshot(nodes, pods)))
+
+
+def nominations(nodes: list[Object], pods: list[Object], *groups: Object) -> dict[str, str]:
+    found = decided(snapshot(nodes, pods, groups)).nominations
+    return {each.pod.name: each.node for each in found}
+
+
+def nominated(name: str, node: str, **more: Any) -> Object:
+    pod = single(name, asks={"cpu": 1}, **more)
+    return {**pod, "status": {**pod["status"], "nominatedNodeName": node}}
+
+
+LOW = [single(f"low-{node}", on=node, phase="Running", asks={"cpu": 1}) for node in "ab"]
+GOING = [single(f"low-{node}", on=node, phase="Running", asks={"cpu": 1}, deleted=True) for node in "ab"]
+FULL = [machine("a", cpu=1), machine("b", cpu=1)]
+
+
+@pytest.mark.parametrize(("pods", "expected"), [
+    pytest.param([*LOW, single("x", asks={"cpu": 1}, priority=5)], {"x": "a"}, id="where somebody goes for it"),
+    pytest.param([*GOING, nominated("x", "b", priority=5)], {}, id="it is said once, and kept to while they go"),
+    pytest.param([*LOW, nominated("x", "gone", priority=5)], {"x": "a"}, id="another node if that one is gone"),
+    pytest.param([*LOW, nominated("x", "a")], {"x": ""}, id="none any more for one that sends nobody away"),
+    pytest.param([*LOW, single("x", asks={"cpu": 1}, priority=5, preemptionPolicy="Never")], {},
+                 id="none for one that waits by choice"),
+])
+def test_nominated_nodes(pods: list[Object], expected: dict[str, str]) -> None:
+    assert expected == nominations(FULL, pods)
+
+
+def test_a_pod_goes_to_the_node_on_which_room_was_made_for_it() -> None:
+    assert {"x": "b"} == bound(decided(snapshot(FULL, [nominated("x", "b", priority=5)])))
+
+
+@pytest.mark.parametrize(("importance", "expected"), [
+    pytest.param(1, {"x"}, id="a gang that is less important waits"),
+    pytest.param(9, {"g-w-0"}, id="one that is more important does not"),
+])
+def test_room_that_was_made_for_a_pod_is_not_for_gangs(importance: int, expected: set[str]) -> None:
+    pods = [nominated("x", "a", priority=5), *members("g", "w", 1, asks={"cpu": 1})]
+    groups = [gang("g", 1, priorityClassName="its")]
+
+    found = bound(decided(snapshot([machine("a", cpu=1)], pods, groups, classes={"its": importance})))
+
+    assert expected == found.keys()
 
 
 def test_a_pod_needs_its_containers_together_or_its_hungriest_init_container() -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from trainmaster.api import groups
-from trainmaster.api.core import DEFINITIONS, EVENTS, NODES, PODS
+from trainmaster.api.core import DEFINITIONS, EVENTS, NODES, PODS, PRIORITY_CLASSES
 from trainmaster.api.groups import WHY
 from trainmaster.api.meta import Object, Resource
 from trainmaster.cluster.scheduler import loop
@@ -97,6 +97,27 @@ async def test_room_given_to_one_pod_is_not_given_to_another_before_the_watch_sh
         await clock.settle()
 
         assert 2 == sum(bool(node) for node in (await nodes_of_pods(client)).values())
+
+
+async def test_a_pod_for_which_others_go_says_where_and_starts_there() -> None:
+    async with scheduling() as (clock, _, client):
+        await client.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 5})
+        await add_node(client, cpu="1")
+        await client.create(PODS, pod("low"))
+        await clock.settle()
+        important = pod("x")
+        important["spec"]["priorityClassName"] = "high"
+        await client.create(PODS, important)
+        await clock.settle()
+
+        assert "a" == (await client.get(PODS, "x", "default"))["status"]["nominatedNodeName"]
+        assert (await client.get(PODS, "low", "default"))["metadata"]["deletionTimestamp"]
+
+        await client.create(PODS, pod("late"))
+        await client.delete(PODS, "low", "default", grace=0)
+        await clock.settle()
+
+        assert {"x": "a", "late": ""} == await nodes_of_pods(client)
 
 
 async def test_pods_of_other_schedulers_are_left_alone() -> None:
