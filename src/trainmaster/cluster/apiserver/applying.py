@@ -271,8 +271,7 @@ def addressed(kind: Kind, thing: Object, live: Object | None, namespace: str, na
         raise failures.bad_request(
             f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if meta["name"] != name:
-        raise failures.bad_request(
-            f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+        raise failures.misnamed(meta["name"], name)
     return thing
 
 

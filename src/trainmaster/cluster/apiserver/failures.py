@@ -49,6 +49,10 @@ def bad_request(message: str) -> Failure:
     return Failure(400, "BadRequest", message)
 
 
+def misnamed(given: str, name: str) -> Failure:
+    return bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+
+
 def unauthorized() -> Failure:
     return Failure(401, "Unauthorized", "Unauthorized")
 

@@ -155,8 +155,7 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
         raise failures.bad_request(f"the name of the object ({was['name']} based on URL) was undeterminable: name must "
                                    "be provided")
     if meta["name"] != was["name"]:
-        raise failures.bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL "
-                                   f"({was['name']})")
+        raise failures.misnamed(meta["name"], was["name"])
     if meta.get("namespace", was.get("namespace")) != was.get("namespace"):
         raise failures.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request")

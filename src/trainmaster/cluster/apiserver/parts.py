@@ -60,8 +60,7 @@ def binding(body: Json, name: str, now: datetime) -> Bind:
     meta, target = thing.get("metadata") or {}, thing.get("target") or {}
     pod = name or meta.get("name") or ""
     if meta.get("name", pod) != pod:
-        raise failures.bad_request(
-            f"the name of the object ({meta['name']}) does not match the name on the URL ({pod})")
+        raise failures.misnamed(meta["name"], pod)
     if target.get("kind", "Node") not in ("Node", "") or not target.get("name"):
         raise failures.bad_request("the target of a binding is a Node with a name")
     return Bind(pod, target["name"], meta.get("uid") or "", meta.get("annotations") or {}, now)
@@ -132,8 +131,7 @@ def rescaled(kind: Kind, newest: Object, wanted: Json) -> Object:
             causes.invalid("spec.replicas", replicas, "must be greater than or equal to 0")])
     meta = scale.get("metadata") or {}
     if meta.get("name") and meta["name"] != newest["metadata"]["name"]:
-        raise failures.bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL "
-                                   f"({newest['metadata']['name']})")
+        raise failures.misnamed(meta["name"], newest["metadata"]["name"])
     if meta.get("resourceVersion"):
         newest["metadata"]["resourceVersion"] = meta["resourceVersion"]
     inner = newest

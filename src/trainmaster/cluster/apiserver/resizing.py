@@ -30,8 +30,7 @@ def resized(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object], 
             raise failures.invalid(kind.resource, newest["metadata"]["name"], faults)
         name = wanted["metadata"].get("name")
         if name and name != newest["metadata"]["name"]:
-            raise failures.bad_request(f"the name of the object ({name}) does not match the name on the URL "
-                                       f"({newest['metadata']['name']})")
+            raise failures.misnamed(name, newest["metadata"]["name"])
         if wanted["metadata"].get("resourceVersion"):
             made["metadata"]["resourceVersion"] = wanted["metadata"]["resourceVersion"]
         return made
