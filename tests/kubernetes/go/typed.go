@@ -128,10 +128,13 @@ func conflicts(w *world) error {
 	if _, err := maps.Create(w, configMap("a", map[string]string{"n": ""}), metav1.CreateOptions{}); err != nil {
 		return err
 	}
+	// However slow the machine is: of those that try, one wins each time.
+	patience := retry.DefaultRetry
+	patience.Steps, patience.Jitter = 100, 1
 	done := make(chan error, 5)
 	for range 5 {
 		go func() {
-			done <- retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			done <- retry.RetryOnConflict(patience, func() error {
 				found, err := maps.Get(w, "a", metav1.GetOptions{})
 				if err != nil {
 					return err
