@@ -86,7 +86,8 @@ def by_nature(demands: Demands, node: Node) -> str:
 
 
 def _stored_elsewhere(trial: Trial, pod: Pod, node: Node) -> str:
-    return trial.snapshot.storage.obstacle(pod.key.namespace, pod.demands.claims, node.name, node.labels, trial.stored)
+    return trial.snapshot.storage.obstacle(pod.key.namespace, pod.demands.claims, node.name, node.labels, trial.stored,
+                                           trial.kept)
 
 
 def room_but_for(trial: Trial, pod: Pod, node: Node, held: Amounts) -> bool:

@@ -38,6 +38,7 @@ class Trial:
         self.boards: dict[object, object] = {}                 # kept here by `boards`, for as long as the trial lasts
         self.future = False                                    # count what is on its way out as free
         self.stored: dict[Key, str] = {}                       # claims of pods that were placed -> node of the first
+        self.kept: dict[str, Key] = {}                         # volumes that are there -> claims they are for then
         self._idle: dict[str, dict[str, int]] = {}
         self._gone: dict[str, Pod] = {}
         self._neighbours: dict[PodTerm, dict[str, int]] = {}
@@ -45,6 +46,8 @@ class Trial:
         self._hermits = 0                                      # pods that keep others away, of those that were placed
         self._taboo: tuple[str, int, Taboo] = ("", 0, {})
         self._claims = list(claims)
+        if snapshot.storage.chosen:
+            self._keep_for_the_chosen()
 
     def idle(self, node: Node) -> Mapping[str, int]:
         there = self._idle.get(node.name, node.idle)
@@ -74,8 +77,7 @@ class Trial:
         claim = next((each for each in self._claims if each.group == pod.group and each.node == node), None)
         if claim is not None:      # a member that comes back
             self._claims.remove(claim)
-        for name in pod.demands.claims:
-            self.stored.setdefault(Key(pod.key.namespace, name), node)
+        self._store(pod, node)
         self._hermits += bool(pod.demands.away)
         self.steps.append(Step(pod, node, claim=claim))
 
@@ -108,10 +110,27 @@ class Trial:
         return undone
 
     def _store_again(self) -> None:
-        self.stored = {}
+        self.stored, self.kept = {}, {}
+        self._keep_for_the_chosen()
         for step in self.steps:
-            for name in () if step.away else step.pod.demands.claims:
-                self.stored.setdefault(Key(step.pod.key.namespace, name), step.node)
+            if not step.away:
+                self._store(step.pod, step.node)
+
+    def _store(self, pod: Pod, name: str) -> None:
+        """What the claims of a pod come to if it goes to a node."""
+        claims, node = pod.demands.claims, self.snapshot.nodes.get(name)
+        if not claims or node is None:
+            return
+        self.snapshot.storage.keep(pod.key.namespace, claims, name, node.labels, self.kept)
+        for claim in claims:
+            self.stored.setdefault(Key(pod.key.namespace, claim), name)
+
+    def _keep_for_the_chosen(self) -> None:
+        """The volumes of pods that are being bound, which the watches do not show yet."""
+        storage = self.snapshot.storage
+        for key, chosen in storage.chosen.items():
+            if (node := self.snapshot.nodes.get(chosen.node)) is not None:
+                storage.keep(key.namespace, (key.name,), node.name, node.labels, self.kept)
 
     @property
     def going(self) -> Iterable[Pod]:

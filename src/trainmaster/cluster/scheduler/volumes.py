@@ -8,7 +8,7 @@ where they may not be read at all) there is no opinion.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from trainmaster.api.meta import Key, Object, being_deleted
+from trainmaster.api.meta import Key, Object, being_deleted, name_of
 from trainmaster.api.volumes import LATER, NO_PROVISIONER, best_volume, class_of, selected_node
 from trainmaster.cluster.scheduler.selecting import node_term
 
@@ -19,6 +19,7 @@ NONE_HERE = "node(s) didn't find available persistent volumes to bind"
 # known before the volume is there.
 OF_ONE_NODE = frozenset({"rancher.io/local-path"})
 NOBODY: Mapping[Key, str] = {}
+NOT_KEPT: Mapping[str, Key] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,10 @@ class Storage:
         return ""
 
     def obstacle(self, namespace: str, names: tuple[str, ...], node: str, labels: Mapping[str, str],
-                 placed: Mapping[Key, str] = NOBODY) -> str:
-        """What keeps a pod with these claims off one node; `placed` are the claims of pods that get a node now."""
+                 placed: Mapping[Key, str] = NOBODY, kept: Mapping[str, Key] = NOT_KEPT) -> str:
+        """What keeps a pod with these claims off one node; `placed` are the claims of pods that get a node now, `kept`
+        the volumes that are for these claims then."""
+        taken = dict(kept)
         for name in names if self.known else ():
             key = Key(namespace, name)
             claim = self.claims.get(key)
@@ -69,9 +72,18 @@ class Storage:
             if volume := self.volumes.get(str(claim["spec"].get("volumeName") or "")):
                 if not usable_on(node, labels)(volume):
                     return ELSEWHERE
-            elif not is_bound(claim) and not self._comes(claim, key, node, labels, placed):
+            elif not is_bound(claim) and not self._comes(claim, key, node, labels, placed, taken):
                 return NONE_HERE
         return ""
+
+    def keep(self, namespace: str, names: tuple[str, ...], node: str, labels: Mapping[str, str],
+             kept: dict[str, Key]) -> None:
+        """Note which of the volumes that are there are for these claims if their pod goes to a node."""
+        for name in names if self.known else ():
+            key = Key(namespace, name)
+            claim = self.claims.get(key)
+            if claim is not None and not is_bound(claim) and self._found(claim):
+                self._free(claim, key, node, labels, kept)
 
     def together(self, one: str, other: str) -> bool:
         """Whether a volume that is made for one node can be used on the other."""
@@ -89,8 +101,22 @@ class Storage:
         return (str(self._class(claim).get("provisioner")) in OF_ONE_NODE
                 and not placed.get(key) and key not in self.chosen)
 
+    def _found(self, claim: Object) -> bool:
+        """Whether nobody makes volumes for a claim: it gets one that is there, or none."""
+        return str(self._class(claim).get("provisioner") or NO_PROVISIONER) == NO_PROVISIONER
+
+    def _free(self, claim: Object, key: Key, node: str, labels: Mapping[str, str], kept: dict[str, Key]) -> bool:
+        """Whether there is a volume for a claim on a node that is for nobody else; it is for this one from now on."""
+        if key in kept.values():
+            return any(owner == key and usable_on(node, labels)(self.volumes[name]) for name, owner in kept.items())
+        left = (volume for name, volume in self.volumes.items() if name not in kept)
+        found = best_volume(claim, left, usable_on(node, labels))
+        if found is not None:
+            kept[name_of(found)] = key
+        return found is not None
+
     def _comes(self, claim: Object, key: Key, node: str, labels: Mapping[str, str],
-               placed: Mapping[Key, str]) -> bool:
+               placed: Mapping[Key, str], kept: dict[str, Key]) -> bool:
         """Whether a claim that waits for its consumer can have a volume on a node."""
         provisioner = str(self._class(claim).get("provisioner") or NO_PROVISIONER)
         there = selected_node(claim)
@@ -98,8 +124,7 @@ class Storage:
             there = placed.get(key) or self.chosen.get(key, NO_CHOICE).node
         if there:
             return self.together(there, node)
-        return provisioner != NO_PROVISIONER or best_volume(
-            claim, self.volumes.values(), usable_on(node, labels)) is not None
+        return provisioner != NO_PROVISIONER or self._free(claim, key, node, labels, kept)
 
     def _class(self, claim: Object) -> Object:
         return self.classes.get(class_of(claim) or "") or {}

@@ -6,7 +6,7 @@ import pytest
 
 from trainmaster.api.meta import Key, Object
 from trainmaster.cluster.scheduler.volumes import Chosen, Storage
-from trainmaster.testing.scheduling import bound, decided, gang, machine, members, single, snapshot
+from trainmaster.testing.scheduling import bound, decided, gang, machine, member, members, single, snapshot
 
 LATER = {"metadata": {"name": "later"}, "volumeBindingMode": "WaitForFirstConsumer",
          "provisioner": "rancher.io/local-path"}
@@ -84,6 +84,34 @@ def test_two_pods_of_one_claim_that_waits(expected: dict[str, str], class_: str)
     pods = [single(name, asks={"gpu": 1}, **USES) for name in "xy"]
     there = snapshot([machine("a", gpu=1), machine("b", gpu=1)], pods)
     there.storage = Storage(True, {Key("default", "data"): claim(class_=class_)}, {}, CLASSES)
+
+    assert expected == bound(decided(there))
+
+
+def found(node: str, *names: str) -> dict[str, Object]:
+    """Volumes that are there, on a node."""
+    return {name: {**volume(node, "found"), "metadata": {"name": name}} for name in names}
+
+
+def own(index: int) -> dict[str, Any]:
+    """A claim for each member of a gang."""
+    return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": f"data-{index}"}}]}
+
+
+@pytest.mark.parametrize(("volumes", "chosen", "expected"), [
+    pytest.param({**found("a", "v1", "v2")}, {}, {"g-w-0": "a", "g-w-1": "a"}, id="two volumes on one node"),
+    pytest.param({**found("a", "v1"), **found("b", "v2")}, {}, {"g-w-0": "a", "g-w-1": "b"}, id="one on each node"),
+    pytest.param({**found("a", "v1")}, {}, {}, id="one volume for two members: none starts"),
+    pytest.param({**found("a", "v1", "v2")}, {Key("default", "other"): Chosen("uid-x", "a")}, {},
+                 id="one of two is for a pod that is being bound"),
+])
+def test_a_volume_that_is_there_is_for_one_claim(
+        volumes: dict[str, Object], chosen: dict[Key, Chosen], expected: dict[str, str]) -> None:
+    pods = [member("g", "w", index, **own(index)) for index in range(2)]
+    there = snapshot([machine("a"), machine("b")], pods, [gang("g", 2)])
+    claims = {Key("default", name): {**claim(class_="found"), "metadata": {"name": name, "namespace": "default"}}
+              for name in ("data-0", "data-1", "other")}
+    there.storage = Storage(True, claims, volumes, CLASSES, chosen)
 
     assert expected == bound(decided(there))
 
