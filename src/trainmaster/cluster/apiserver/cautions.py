@@ -15,6 +15,8 @@ from trainmaster.cluster.apiserver.kind import Kind
 _NAMED = frozenset({"Deployment", "Job", "ReplicaSet", "ReplicationController"})
 _TEMPLATED = _NAMED | {"DaemonSet", "StatefulSet"}
 _SURPRISE = "which can result in surprising behavior; a DNS label is recommended"
+_PODS_STAY = ("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
+              "them or set propagationPolicy=Orphan to suppress this warning")
 _OLD_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"), "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
     "failure-domain.beta.kubernetes.io/region": ("v1.17", "topology.kubernetes.io/region"),
@@ -28,6 +30,11 @@ def about(kind: Kind, thing: Object, old: Object | None = None) -> list[str]:
     if kind.resource == DEFINITIONS:
         return definitions.unenforced(thing)
     return [] if kind.custom else told(kind.resource.kind, thing, old)
+
+
+def of_deletion(kind: Kind, propagation: str) -> list[str]:
+    """`propagation` is what the deletion says of what the object owns; mostly nothing."""
+    return [_PODS_STAY] if not propagation and kind.orphans and kind.resource.kind == "Job" else []
 
 
 def told(kind: str, thing: Object, old: Object | None = None) -> list[str]:

@@ -294,7 +294,7 @@ def _range_fault(text: str, least: int, most: int, words: dict[str, str]) -> str
 
 
 KINDS: tuple[Kind, ...] = (
-    row("batch/v1", "jobs", generation=True, begin=_begin, defaults=_defaults, rules=_rules,
+    row("batch/v1", "jobs", generation=True, begin=_begin, defaults=_defaults, rules=_rules, orphans=True,
         selectable=("status.successful",), columns=workload_columns.JOB),
     row("batch/v1", "cronjobs", generation=True, naming=names.subdomain, defaults=_cron_defaults, rules=_cron_rules,
         columns=workload_columns.CRON_JOB),

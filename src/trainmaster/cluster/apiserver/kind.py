@@ -154,6 +154,7 @@ class Kind:
     grace: Callable[[Object, int | None], int] = _no_grace        # seconds an object gets when it is deleted
     ending: Callable[[Object, datetime], Object] = _ends_as_is    # the object when its deletion begins
     content_finalizers: bool = False          # `spec.finalizers` hold it too
+    orphans: bool = False                     # what it owns stays, unless a deletion says otherwise
     rules: Callable[[Object, Object | None], Iterable[Cause]] = _no_rules
     columns: Sequence[Column] = ()
     schema: Schema | None = None

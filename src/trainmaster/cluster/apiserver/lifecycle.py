@@ -198,7 +198,7 @@ def ended(kind: Kind, old: Object, options: DeleteOptions, now: datetime) -> Obj
     if "deletionTimestamp" not in old["metadata"]:
         old = kind.ending(old, now)
     meta = dict(old["metadata"])
-    finalizers = _finalizers(meta.get("finalizers") or [], options.propagation)
+    finalizers = _finalizers(kind, meta.get("finalizers") or [], options.propagation)
     if not finalizers and not grace and not _content(kind, old):
         return None
     meta["finalizers"] = finalizers
@@ -255,9 +255,9 @@ def _spec_of(kind: Kind, thing: Object) -> Object:
     return found if more is None else {**found, "metadata": thing["metadata"].get(more)}
 
 
-def _finalizers(found: list[str], propagation: str) -> list[str]:
+def _finalizers(kind: Kind, found: list[str], propagation: str) -> list[str]:
     if not propagation:
-        return found
+        return [*found, ORPHAN] if kind.orphans and not {FOREGROUND, ORPHAN} & set(found) else found
     rest = [name for name in found if name not in {FOREGROUND, ORPHAN}]
     added = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(propagation)
     return [*rest, added] if added else rest

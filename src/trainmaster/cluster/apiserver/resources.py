@@ -302,7 +302,7 @@ class Resources:
         key = kind.key(namespace, name)
         self._admission.deleting(kind, name)
         review = self._chain.review(kind, asked)
-        warnings: list[str] = []
+        warnings = cautions.of_deletion(kind, options.propagation)
         for _ in self._tries():
             record = await self._latest(kind, key, name)
             old = orjson.loads(kind.present(record.value))
@@ -310,7 +310,7 @@ class Resources:
                 lifecycle.precondition(kind, old, options)
                 if review is not None:
                     await review.deleted(old)
-                    warnings = review.warnings
+                    warnings = [*cautions.of_deletion(kind, options.propagation), *review.warnings]
             except failures.Failure:
                 if await self._store.durable(key):
                     raise

@@ -300,7 +300,7 @@ KINDS: tuple[Kind, ...] = (
         columns=workload_columns.DAEMON_SET),
     row("apps/v1", "controllerrevisions", rules=_revision_rules, columns=workload_columns.CONTROLLER_REVISION),
     row("v1", "replicationcontrollers", generation=True, defaults=_controller_defaults, rules=_controller_rules,
-        selectable=("status.replicas",), columns=workload_columns.REPLICATION_CONTROLLER),
+        orphans=True, selectable=("status.replicas",), columns=workload_columns.REPLICATION_CONTROLLER),
     row("v1", "podtemplates", generation=True, defaults=_pod_template_defaults, rules=_pod_template_rules,
         columns=workload_columns.POD_TEMPLATE),
 )

@@ -47,6 +47,29 @@ class TestScale:
         assert "app=x" == (await api.get(f"{path}/r/scale")).json["status"]["selector"]
 
 
+@pytest.mark.parametrize(("body", "finalizers", "warned"), [
+    pytest.param(None, ["orphan"], True, id="nothing: they stay, and that is told"),
+    pytest.param({"propagationPolicy": "Orphan"}, ["orphan"], False, id="that they stay"),
+    pytest.param({"propagationPolicy": "Background"}, None, False, id="that they go"),
+    pytest.param({"orphanDependents": False}, None, False, id="that they go, the old way"),
+])
+async def test_what_becomes_of_the_pods_of_a_job_that_is_deleted_saying(
+        api: Api, body: Json, finalizers: list[str] | None, warned: bool) -> None:
+    await api.made(JOBS, job())
+    answer = await api.delete(f"{JOBS}/j", body)
+    found = await api.get(f"{JOBS}/j")
+
+    assert finalizers == (found.json["metadata"]["finalizers"] if found.code == 200 else None)
+    assert warned == any("child pods are preserved by default" in each for each in answer.warnings)
+
+
+async def test_what_waits_for_its_dependents_is_not_told_to_leave_them(api: Api) -> None:
+    await api.made(JOBS, {**job(), "metadata": {"name": "j", "finalizers": ["foregroundDeletion"]}})
+    await api.delete(f"{JOBS}/j")
+
+    assert ["foregroundDeletion"] == (await api.get(f"{JOBS}/j")).json["metadata"]["finalizers"]
+
+
 @pytest.mark.parametrize(("path", "change", "expected"), [
     pytest.param("", {"spec": {"replicas": 3}}, 2, id="a new spec is a new generation"),
     pytest.param("", {"metadata": {"labels": {"a": "b"}}}, 1, id="labels are not"),

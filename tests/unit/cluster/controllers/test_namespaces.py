@@ -65,7 +65,8 @@ async def test_everything_in_it_goes_and_nothing_else(
         await client.create(SERVICES, {"metadata": {"name": "v", "namespace": where}, "spec": {"ports": [{"port": 1}]}})
         await client.create(gears, {"apiVersion": gears.api_version, "kind": gears.kind,
                                     "metadata": {"name": "g", "namespace": where}})
-        await client.create(EVENTS, {"metadata": {"name": "e", "namespace": where}, "involvedObject": {}})
+        await client.create(EVENTS, {"metadata": {"name": "e", "namespace": where},
+                                     "involvedObject": {"namespace": where}})
         await make(client, *(config_map(f"c-{number}", namespace=where) for number in range(30)))
     async with at_work(namespaces.run(cluster.client(), clock)):
         await client.delete(NAMESPACES, place)
