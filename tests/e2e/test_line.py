@@ -6,6 +6,7 @@ The job is a small program without a framework, so that it takes a second; tests
 import json
 import os
 import select
+import shlex
 import time
 from pathlib import Path
 
@@ -103,8 +104,12 @@ def test_run_shows_the_job_and_its_outcome_is_the_exit_code(person: Person) -> N
 
 
 def test_a_second_up_says_so_and_a_second_down_too(person: Person) -> None:
-    person.trainmaster("up")
+    state = person.home / "a folder with blanks"
+    person.environment.update(TRAINMASTER_HOME=str(state), KUBECONFIG=str(state / "kubeconfig"))
+    first = person.trainmaster("up").stderr
+    told = next(line for line in first.splitlines() if "export" in line)
 
+    assert ["export", f"KUBECONFIG={state}/kubeconfig"] == shlex.split(told), "it can be typed as it is"
     assert "is up already" in person.trainmaster("up").stderr
     assert "stays as it is" in person.trainmaster("up", "--cpus", "3").stderr
     assert 0 == person.trainmaster("status").returncode

@@ -1,5 +1,6 @@
 """`trainmaster up`: start the embedded cluster."""
 
+import shlex
 import time
 
 import click
@@ -68,7 +69,7 @@ def command(foreground: bool, port: int | None, nodes: int | None, cpus: str | N
         for name in names:
             click.echo(f"node/{name}")
     else:
-        say(f"  export KUBECONFIG={home.kubeconfig}")
+        say(f"  export KUBECONFIG={shlex.quote(str(home.kubeconfig))}")
     if foreground:
         _stay(home)
 
