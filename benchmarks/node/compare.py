@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainmaster.api.core import PODS
+from trainmaster.api.core import CONFIG_MAPS, PODS
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
 
@@ -87,6 +87,7 @@ async def measured(home: Path, count: int, repeats: int, idle: float) -> list[Ro
             await one(client, f"first-{number}")
         bare = statistics.median(plain() for _ in range(repeats))
         single = [await one(client, f"single-{number}") for number in range(repeats)]
+        fresh = [await refreshed(client, f"fresh-{number}") for number in range(repeats)]
         resting = await asyncio.to_thread(used_while_idle, home, idle)
         before, cpu = memory(home), cpu_seconds(home)
         took = await many(client, count)
@@ -103,6 +104,7 @@ async def measured(home: Path, count: int, repeats: int, idle: float) -> list[Ro
         Row("`create pod` to first line, more than bare", statistics.median(begun for begun, _ in single) - bare,
             "ms", 150),
         Row("last line to terminal phase seen in a watch", statistics.median(ended for _, ended in single), "ms", 50),
+        Row("a ConfigMap is changed until a pod reads it in its volume", statistics.median(fresh), "ms", 1000),
         Row(f"{count} pods: first `create` to the last one's first line", took, "s", 8, 2),
         Row("CPU time of our own processes per pod, from `create` to its last event", spent * 1000 / count, "ms"),
         Row(f"memory (PSS) that {count} idle pods add to our own processes, per pod",
@@ -140,6 +142,28 @@ async def one(client: Client, name: str) -> tuple[float, float]:
     said = await first_line(client, name)
     await client.delete(PODS, name, "default", grace=0)
     return (said - began) * 1000, (known_at - said) * 1000
+
+
+async def refreshed(client: Client, name: str) -> float:
+    """Milliseconds from a change of a ConfigMap until a pod that looks all the time sees it in a file."""
+    about = {"name": name, "namespace": "default"}
+    asked = pod(name, f"until grep -q new /v/word; do sleep 0.005; done; {SAYS_WHEN}")
+    asked["spec"]["volumes"] = [{"name": "v", "configMap": {"name": name}}]
+    asked["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/v"}]
+    await client.create(CONFIG_MAPS, {"metadata": about, "data": {"word": "old"}})
+    async with asyncio.timeout(PATIENCE), contextlib.aclosing(changes(client)) as seen:
+        await anext(seen)
+        await client.create(PODS, asked)
+        began = 0.0
+        async for phase, known in seen:
+            if known == name and phase == "Running" and not began:
+                began = time.time()
+                await client.patch(CONFIG_MAPS, name, "default", {"data": {"word": "new"}})
+            elif known == name and phase in ("Succeeded", "Failed"):
+                break
+    said = await first_line(client, name)
+    await client.delete(PODS, name, "default", grace=0)
+    return (said - began) * 1000
 
 
 async def changes(client: Client) -> AsyncGenerator[tuple[str, str], None]:
