@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, failures, lifecycle, pods
+from trainmaster.cluster.apiserver import account_admission, causes, failures, lifecycle, pods
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 
 RESIZABLE = ("cpu", "memory")
 _LISTS = ("initContainers", "containers")
 _FIELDS = ("resources", "resizePolicy")
-_MIRROR = "kubernetes.io/config.mirror"
 
 
 def resized(kind: Kind, change: Callable[[Object], Json]) -> Callable[[Object], Object]:
@@ -55,7 +54,7 @@ def _with_resources(pod: Object, spec: Object) -> Object:
 
 
 def _faults(kind: Kind, pod: Object, old: Object) -> Iterator[Cause]:
-    if _MIRROR in (old["metadata"].get("annotations") or {}):
+    if account_admission.is_mirror(old):
         yield causes.forbidden("", "static pods cannot be resized")
         return
     spec, was = pod["spec"], old["spec"]

@@ -12,6 +12,7 @@ from trainmaster.cluster.scheduler.amounts import PODS, Amounts, fits, lacking, 
 from trainmaster.cluster.scheduler.demands import Demands, PodTerm, Spread, chosen, untolerated
 from trainmaster.cluster.scheduler.snapshot import Node, Pod
 from trainmaster.cluster.scheduler.trial import Trial, clash
+from trainmaster.cluster.scheduler.volumes import IN_USE
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 AFFINITY = "node(s) didn't match Pod's node affinity/selector"
@@ -86,6 +87,8 @@ def by_nature(demands: Demands, node: Node) -> str:
 
 
 def _stored_elsewhere(trial: Trial, pod: Pod, node: Node) -> str:
+    if trial.in_use(pod):
+        return IN_USE
     return trial.snapshot.storage.obstacle(pod.key.namespace, pod.demands.claims, node.name, node.labels, trial.stored,
                                            trial.kept)
 

@@ -128,13 +128,14 @@ def _on(trial: Trial, pod: Pod, node: Node, allowed: Callable[[Pod], bool]) -> l
         return None
     trial.back(mark)
     # The order was by importance, not by size: those that turned out not to be needed stay, the most important first.
+    others_matter = pod.demands.ports or pod.demands.social or pod.demands.claims
     for unit in sorted(chosen, key=lambda each: each.cost, reverse=True):
         rest = [each for each in chosen if each is not unit]
         freed: dict[str, int] = {}
         for other in rest:
             for each in other.pods:
                 freed = plus(freed, each.requests if each.node == node.name else {})
-        if not pod.demands.ports and not pod.demands.social and fits(pod.requests, plus(trial.idle(node), freed)):
+        if not others_matter and fits(pod.requests, plus(trial.idle(node), freed)):
             chosen = rest
     victims = {each.uid: each for unit in chosen for each in unit.pods}
     return list(victims.values()) or None

@@ -167,6 +167,7 @@ class Snapshot:
         self._homeless: dict[str, dict[str, Pod]] = {}             # pods on nodes that we do not know (yet)
         self.verdicts: dict[Demands, dict[str, str]] = {}          # what nodes are by nature, for these demands
         self.choosy: dict[str, Pod] = {}                           # placed pods that keep others away
+        self.users: dict[Key, dict[str, Pod]] = {}                 # of claims: placed pods, by UID
 
     def put_node(self, raw: Object) -> None:
         name = name_of(raw)
@@ -205,6 +206,8 @@ class Snapshot:
                 self._homeless.setdefault(pod.node, {})[pod.uid] = pod
             if pod.demands.away:
                 self.choosy[pod.uid] = pod
+            for name in pod.demands.claims:
+                self.users.setdefault(Key(pod.key.namespace, name), {})[pod.uid] = pod
         elif pod.state is State.PENDING:
             self.waiting.setdefault(pod.scheduler, {})[pod.uid] = pod
 
@@ -225,6 +228,11 @@ class Snapshot:
             elif pod.node in self._homeless:
                 self._homeless[pod.node].pop(uid, None)
             self.choosy.pop(uid, None)
+            for name in pod.demands.claims:
+                users = self.users[Key(pod.key.namespace, name)]
+                del users[uid]
+                if not users:
+                    del self.users[Key(pod.key.namespace, name)]
         self.waiting.get(pod.scheduler, {}).pop(uid, None)
         return pod
 

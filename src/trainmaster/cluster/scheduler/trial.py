@@ -71,6 +71,15 @@ class Trial:
         """Keep room for somebody from here on."""
         self._claims.extend(claims)
 
+    def in_use(self, pod: Pod) -> bool:
+        """Whether another pod has a claim of this one that is for one pod alone."""
+        keys = [Key(pod.key.namespace, name) for name in pod.demands.claims]
+        return any(key in self.stored or any(map(self._is_there, self.snapshot.users.get(key, {}).values()))
+                   for key in keys if self.snapshot.storage.exclusive(key))
+
+    def _is_there(self, pod: Pod) -> bool:
+        return pod.uid not in self._gone and not (self.future and pod.state is State.RELEASING)
+
     def place(self, pod: Pod, node: str) -> None:
         self._change(node, pod, -1)
         self.placed[pod.uid] = node

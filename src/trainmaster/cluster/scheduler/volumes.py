@@ -15,6 +15,7 @@ from trainmaster.cluster.scheduler.selecting import node_term
 IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
 NONE_HERE = "node(s) didn't find available persistent volumes to bind"
+IN_USE = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
 # What these make can be used on one node only, so the first pod decides for all that share a claim. Of others it is not
 # known before the volume is there.
 OF_ONE_NODE = frozenset({"rancher.io/local-path"})
@@ -75,6 +76,11 @@ class Storage:
             elif not is_bound(claim) and not self._comes(claim, key, node, labels, placed, taken):
                 return NONE_HERE
         return ""
+
+    def exclusive(self, key: Key) -> bool:
+        """Whether a claim is for one pod alone."""
+        claim = self.claims.get(key) if self.known else None
+        return claim is not None and "ReadWriteOncePod" in (claim["spec"].get("accessModes") or ())
 
     def keep(self, namespace: str, names: tuple[str, ...], node: str, labels: Mapping[str, str],
              kept: dict[str, Key]) -> None:

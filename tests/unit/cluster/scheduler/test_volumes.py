@@ -72,6 +72,44 @@ def test_pods_that_go(expected: str, found: Object) -> None:
     assert {"x": expected} == bound(decided(there))
 
 
+TAKEN = ("0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
+         "access mode.")
+ALONE = {**claim("Bound", volume="any"), "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "any"}}
+
+
+@pytest.mark.parametrize(("expected", "told", "others"), [
+    pytest.param({"x": "a"}, [], [], id="nobody has it"),
+    pytest.param({}, [TAKEN], [single("y", on="b", phase="Running", **USES)], id="a pod that runs has it, wherever"),
+    pytest.param({"x": "a"}, [], [single("y", on="b", phase="Succeeded", **USES)], id="one that ended has it no more"),
+    pytest.param({"x": "a"}, [TAKEN], [single("y", created="2030-01-02T00:00:00Z", **USES)],
+                 id="of two that wait, the first gets it"),
+    pytest.param({"x": "a"}, [], [{**single("y", on="b", phase="Running", **USES), "metadata": {
+        "name": "y", "namespace": "other", "uid": "uid-y"}}], id="a claim of another namespace is another claim"),
+])
+def test_a_claim_for_one_pod_alone(expected: dict[str, str], told: list[str], others: list[Object]) -> None:
+    there = snapshot([machine("a"), machine("b")], [single("x", **USES), *others])
+    there.storage = Storage(True, {Key("default", "data"): ALONE}, {}, CLASSES)
+
+    decision = decided(there)
+
+    assert (expected, told) == (bound(decision), [one.message for one in decision.waiting])
+
+
+def test_a_more_important_pod_takes_the_claim_from_another() -> None:
+    pods = [single("x", priority=10, **USES), single("y", on="b", phase="Running", priority=1, **USES)]
+    there = snapshot([machine("a"), machine("b")], pods)
+    there.storage = Storage(True, {Key("default", "data"): ALONE}, {}, CLASSES)
+
+    assert ["y"] == [each.pod.name for each in decided(there).evictions]
+
+
+def test_a_gang_that_shares_a_claim_for_one_pod_never_starts_half() -> None:
+    there = snapshot([machine("a")], members("g", "w", 2, **USES), [gang("g", 2)])
+    there.storage = Storage(True, {Key("default", "data"): ALONE}, {}, CLASSES)
+
+    assert {} == bound(decided(there))
+
+
 def test_who_does_not_know_claims_does_not_wait_for_them() -> None:
     assert {"x": "a"} == bound(decided(snapshot([machine("a")], [single("x", **USES)])))
 
