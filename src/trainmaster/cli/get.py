@@ -35,17 +35,14 @@ def command(asked: cluster.Asked, what: str, names: tuple[str, ...], everywhere:
     with asked.client() as client:
         view = View(client, form, everywhere, labels)
         if what in JOBS and not names:
-            view.all_jobs()
-            if watch:
-                from trainmaster.cli.watching import jobs
-
-                jobs(asked, view)
+            view.some_jobs((), watch=watch)
             return
-        first = True
-        for word, wanted in view.meant(what, names):
-            if not first:
+        meant = list(view.meant(what, names))
+        if watch and len(meant) > 1:
+            raise Told("-w follows one kind or one object at a time.", BAD_INPUT)
+        for number, (word, wanted) in enumerate(meant):
+            if number:
                 click.echo()
-            first = False
             view.kind(word, wanted, watch=watch)
 
 
@@ -91,10 +88,17 @@ class View:
             except NoSuchKind as other:
                 raise Told(f"'{word}' is neither a kind nor a job. {other} {problem}", BAD_INPUT) from problem
 
-    def all_jobs(self) -> None:
+    def some_jobs(self, names: Sequence[str], *, watch: bool) -> None:
+        """Those of the names, or all."""
         from trainmaster.kube.blocking import done
 
-        self.jobs(done(self.session.jobs(self.namespace, labels=self.labels)))
+        found = [self.client.get(name) for name in names] if names else \
+            done(self.session.jobs(self.namespace, labels=self.labels))
+        self.jobs(found, one=len(names) == 1)
+        if watch:
+            from trainmaster.cli.watching import jobs
+
+            jobs(self, found, names)
 
     def jobs(self, jobs: "Sequence[Job]", *, one: bool = False) -> None:
         if self.form in ("json", "yaml"):
@@ -125,8 +129,7 @@ class View:
         from trainmaster.kube.blocking import done
 
         if word in JOBS:
-            self.jobs([self.client.get(name) for name in names] if names else
-                      done(self.session.jobs(self.namespace, labels=self.labels)), one=len(names) == 1)
+            self.some_jobs(names, watch=watch)
             return
         served = done(self.session.kind(word))
         if not served.can("get") or not served.can("list"):

@@ -22,7 +22,7 @@ MOST_NAMED = 16        # jobs that are asked for by their names, else all
 async def troubles(client: Client, jobs: Sequence[Job], namespace: str) -> dict[str, str]:
     """By the UID of the job, for those that have any."""
     found: dict[str, list[Object]] = {}
-    about = [job for job in jobs if job.state in (RUNNING, WAITING) and not job.waits]
+    about = list(filter(_should_run, jobs))
     for label in sorted({job.pod_label for job in about}):
         names = sorted({job.name for job in about if job.pod_label == label})
         chosen = f"{label} in ({','.join(names)})" if len(names) <= MOST_NAMED else label
@@ -36,6 +36,12 @@ async def troubles(client: Client, jobs: Sequence[Job], namespace: str) -> dict[
     return {uid: said for uid, pods in found.items() if (said := told(pods))}
 
 
+def reasoned(job: Job, waits: str, pods: Sequence[Object]) -> Job:
+    """The job with what its group waits for, or else with what ails its pods, if it should run. Pure."""
+    job = Job(job.resource, job.object, waits)
+    return Job(job.resource, job.object, waits, told(pods)) if _should_run(job) else job
+
+
 def told(pods: Sequence[Object]) -> str:
     """What most of the replicas that are in trouble have in common, "" if all is well. Pure."""
     members: dict[str, list[str]] = {}
@@ -47,6 +53,10 @@ def told(pods: Sequence[Object]) -> str:
     why, names = max(members.items(), key=lambda each: len(each[1]))
     rest = sum(map(len, members.values())) - len(names)
     return f"{some(sorted(names), 3)}: {why}" + (f" (and {rest} more in trouble)" if rest else "")
+
+
+def _should_run(job: Job) -> bool:
+    return job.state in (RUNNING, WAITING) and not job.waits
 
 
 def _trouble(pod: Object) -> str:
