@@ -96,8 +96,9 @@ def test_a_gang_that_cannot_fit_has_a_pending_group_and_no_pod(cluster: Cluster)
     assert [JOB, "Pending", "6"] == row[:3]
     assert 4 == len(row), "RUNNINGS is blank"
     assert {} == person.pods()
-    why = person("get", "podgroup", JOB, "-o", r"jsonpath={.metadata.annotations.trainmaster\.dev/why-waiting}")
-    assert "3 nvidia.com/gpu short" in why
+    why = r"jsonpath={.metadata.annotations.trainmaster\.dev/why-waiting}"
+    person("wait", f"podgroup/{JOB}", f"--for={why}", "--timeout=90s")      # written after the phase, which is urgent
+    assert "3 nvidia.com/gpu short" in person("get", "podgroup", JOB, "-o", why)
 
 
 def test_a_gang_that_fits_starts_whole(cluster: Cluster) -> None:
@@ -179,9 +180,12 @@ QUEUES = [queue("light", 1), queue("heavy", 3)]
 def test_who_gets_how_much(cluster: Cluster, offers: dict[str, str], things: list[str],
                            expected: dict[str, int]) -> None:
     person = cluster(**offers)
-    nodes = person("get", "nodes", "-o", "name").split()
+    nodes: list[str] = []
+    while not nodes:      # the node of the cluster comes when the server is there
+        nodes = person("get", "nodes", "-o", "name").split()
     person("cordon", *nodes)      # everybody shall be there before anybody gets something
     person("create", "-f", "-", given="---\n".join(things))
+    person("wait", "pods", "--all", "--for=condition=PodScheduled=False", "--timeout=90s")      # and be seen
     person("uncordon", *nodes)
 
     for name, count in expected.items():
