@@ -27,6 +27,7 @@ from trainmaster.local import keys
 from trainmaster.runtime.clock import RealClock
 
 OLD, NEWEST = "1.20", kubernetes_binaries.KUBERNETES
+PATIENCE = 120.0      # for a kubectl, which may wait for a minute itself
 ADMIN = Identity("admin", ("system:masters", "system:authenticated"))
 
 
@@ -64,7 +65,7 @@ class Kubectl:
         process = await asyncio.create_subprocess_exec(
             *self.command(*arguments), env={**self.environment, "KUBE_EDITOR": editor}, stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             out, err = await process.communicate(given.encode())
         return Done(process.returncode or 0, out.decode(), err.decode())
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from aiohttp import web
-from tests.conformance.conftest import Cluster, Kubectl
+from tests.conformance.conftest import PATIENCE, Cluster, Kubectl
 
 from trainmaster.api.core import EVENTS, PODS
 from trainmaster.api.meta import Resource
@@ -160,7 +160,7 @@ class TestJobs:
         assert "" == await kubectl.output("get", "tfjobs", "-l", "team=c", "-o", "name")
 
     async def test_wait_sees_the_condition_come(self, kubectl: Kubectl, cluster: Cluster) -> None:
-        waiting = asyncio.create_task(kubectl("wait", "--for=condition=Running", "tfjob/mnist", "--timeout=20s"))
+        waiting = asyncio.create_task(kubectl("wait", "--for=condition=Running", "tfjob/mnist", "--timeout=60s"))
         await _watched(cluster)
         await cluster.client.patch(TFJOBS, "mnist", "default", {"status": {"conditions": [
             {"type": "Running", "status": "True"}]}}, subresource="status")
@@ -174,7 +174,7 @@ class TestJobs:
             *kubectl.command("get", "tfjobs", "-w"), env=kubectl.environment, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 assert [b"NAME", b"STATE", b"AGE"] == (await process.stdout.readline()).split()
                 assert (await process.stdout.readline()).startswith(b"mnist ")
                 await _watched(cluster)
@@ -253,7 +253,7 @@ class TestBuiltInKinds:
 
     async def test_wait_for_a_deletion(self, kubectl: Kubectl, cluster: Cluster) -> None:
         await kubectl.output("create", "-f", "-", given=POD)
-        waiting = asyncio.create_task(kubectl("wait", "--for=delete", "pod/p", "--timeout=20s"))
+        waiting = asyncio.create_task(kubectl("wait", "--for=delete", "pod/p", "--timeout=60s"))
         await _watched(cluster)
         await cluster.client.delete(PODS, "p", "default")
 
@@ -373,6 +373,6 @@ class TestLogs:
 
 async def _watched(cluster: Cluster) -> None:
     """Until somebody watches: kubectl has listed and is waiting."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not len(cluster.server._watches):  # noqa: ASYNC110  another process does it; nothing signals
             await asyncio.sleep(0.01)
