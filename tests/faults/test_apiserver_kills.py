@@ -159,13 +159,13 @@ async def last_look(server: Server, history: History, followers: list[Follower])
         await reader._get(transport, key)
     await reader._list(transport)
     history.died(now())
+    made = []
     for key, value in (("a", "odd"), ("b", "even")):         # one more change that each of them must be told
         sent = {"metadata": {"name": f"last-{key}", "labels": {"parity": value}}, "data": {"value": "last"}}
-        await transport.send(Request("POST", MAPS, (), {"content-type": "application/json"}, orjson.dumps(sent)))
-    newest = revision_of(orjson.loads((await transport.send(Request("GET", f"{MAPS}/last-b"))).body))
-    await followers[0].reach(newest)
-    await followers[1].reach(newest - 1)
-    await followers[2].reach(newest)
+        asked = Request("POST", MAPS, (), {"content-type": "application/json"}, orjson.dumps(sent))
+        made.append(revision_of(orjson.loads((await transport.send(asked)).body)))      # others write in between, too
+    for follower, revision in zip(followers, (made[-1], *made), strict=True):
+        await follower.reach(revision)
     await asyncio.to_thread(server.stop)
     await asyncio.gather(*following)
     await transport.close()
