@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from trainmaster.cluster.kubelet import cgroups
@@ -36,7 +36,7 @@ def main(command: Sequence[str]) -> int:
     before = census.taken(ignoring=CACHES)
     open_doors: set[str] = set()
     over = threading.Event()
-    watch = threading.Thread(target=_watch, args=(over, open_doors), daemon=True)
+    watch = threading.Thread(target=_watch, args=(over, open_doors, census.doors()), daemon=True)
     watch.start()
     code = _run(command, {**os.environ, "TMPDIR": str(folder)})
     left = _left(before, folder)
@@ -107,8 +107,8 @@ def _patiently(look: Callable[[], dict[str, list[str]]]) -> dict[str, list[str]]
     return found
 
 
-def _watch(over: threading.Event, found: set[str]) -> None:
-    known = census.doors()                                    # of others, from before
+def _watch(over: threading.Event, found: set[str], known: Mapping[str, str]) -> None:
+    """Add the doors that are opened until it is over to those found, but for those that are known."""
     while not over.wait(LOOK_EVERY):
         for inode, address in (census.doors().items() - known.items()):
             holder = census.holder(inode, census.below(os.getpid()))
