@@ -192,7 +192,7 @@ async def test_one_who_waits_can_be_stirred(store: Store) -> None:
     await asyncio.sleep(0)
     subscription.stir()
 
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 60)
     assert [] == list(subscription.take().changes)
 
 

@@ -74,7 +74,7 @@ class Watch:
         """The next events as `TYPE name`."""
         found = []
         for _ in range(count):
-            event = await asyncio.wait_for(self.next(), 5)
+            event = await asyncio.wait_for(self.next(), 60)
             assert event is not None
             found.append(f"{event['type']} {event['object']['metadata'].get('name', '')}".strip())
         return found

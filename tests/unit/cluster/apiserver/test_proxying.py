@@ -35,4 +35,4 @@ async def test_who_does_not_answer_is_not_waited_for_forever(says: bytes | None,
     assert (code, True) == (refused.value.code, why in str(refused.value))
     server.close()
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(server.wait_closed(), 5)
+        await asyncio.wait_for(server.wait_closed(), 60)

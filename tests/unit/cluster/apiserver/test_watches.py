@@ -261,7 +261,7 @@ def test_replaying_a_watch_gives_the_list(before: Steps, after: Steps, labels: s
 async def _follow(watch: Watch, known: dict[str, str]) -> None:
     """Apply events until the last object was seen; what is told must fit what is known."""
     while "end" not in known:
-        event = await asyncio.wait_for(watch.next(), 5)
+        event = await asyncio.wait_for(watch.next(), 60)
         assert event is not None
         meta = event["object"]["metadata"]
         assert (event["type"] == "ADDED") is (meta["name"] not in known), event

@@ -43,7 +43,7 @@ def serve(name: bytes, backend: tuple[str, int]) -> None:
 def asked(door: Door = TCP) -> str:
     kind = socket.SOCK_STREAM if door.protocol == "TCP" else socket.SOCK_DGRAM
     with socket.socket(socket.AF_INET, kind) as client:
-        client.settimeout(3)
+        client.settimeout(30)
         try:
             client.connect((door.address, door.port))
             if door.protocol == "UDP":
