@@ -27,6 +27,7 @@ from trainmaster.operator import metrics
 from trainmaster.operator.preview import preview
 from trainmaster.sdk import errors
 from trainmaster.sdk.client import AsyncClient, Client
+from trainmaster.sdk.code import How
 from trainmaster.sdk.jobs import Job
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
@@ -169,6 +170,10 @@ def python() -> str:
             given = re.sub(r"(: |-> |\*\*\w+: )'([^']*)'", r"\1\2", given)
             given = re.sub(r"trainmaster\.(?:\w+\.)+|pathlib\.|collections\.abc\.|typing\.|builtins\.", "", given)
             parts += ["", f"### {name}", "", f"```text\n{name}{given}\n```", "", about]
+    parts += ["", "## How code runs", "", "What `submit` takes besides a script, a folder of code or a function:", "",
+              "| argument | type | is |", "|---|---|---|"]
+    parts += [f"| `{name}` | `{_cell(kind)}` | {_cell(meaning)} |" for name, kind, meaning in
+              re.findall(r"^    (\w+): (.+?) +# (.+)$", inspect.getsource(How), re.MULTILINE)]
     parts += ["", "## A job", "", "| attribute | is |", "|---|---|"]
     for name, found in inspect.getmembers(Job, lambda each: isinstance(each, property) or inspect.isfunction(each)):
         if not name.startswith("_"):

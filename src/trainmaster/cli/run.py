@@ -108,23 +108,7 @@ def asked(targets: Sequence[str], options: "Options", *, embedded: bool) -> "Scr
     from trainmaster.cli import scripts
 
     target = scripts.meant(targets, options)
-    if target is not None and not embedded and not options.image:
-        raise ManifestError(f"{target}: on a cluster that is not the embedded one a script needs --image, the name of "
-                            "an image with Python and what the script imports.")
-    if target is not None and not embedded and options.output:
-        raise ManifestError("--output: working directories can be kept on this machine by the embedded cluster only. "
-                            "Elsewhere let the script write to a volume or an object store.")
-    return scripts.read(target, options, environments=_environment if embedded else None) if target else None
-
-
-def _environment(requirements: str, image: str) -> str:
-    """The image of the embedded cluster that has these packages, too."""
-    from trainmaster.local import recipes
-    from trainmaster.local.home import Home
-
-    home = Home.from_environment()
-    home.make()
-    return recipes.written(home, requirements, image)
+    return scripts.read(target, options, embedded=embedded) if target else None
 
 
 def bring_up() -> None:

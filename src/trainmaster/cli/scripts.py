@@ -2,16 +2,20 @@
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from trainmaster.sdk import code, launches
+from trainmaster.sdk.embedded import home
 from trainmaster.sdk.launches import Launch
 from trainmaster.sdk.manifests import MAIN, SCRIPTS, Manifest
-from trainmaster.sdk.parcels import ScriptError
+from trainmaster.sdk.parcels import BadOption, ScriptError
 from trainmaster.sdk.session import some
+
+FLAGS = {"servers": "ps", "environment": "env"}      # of the options that are typed otherwise than they are called
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,8 @@ class Options:
     @property
     def given(self) -> list[str]:
         """The options that make no sense with a manifest."""
-        words = {"servers": "--ps", "environment": "--env", "arguments": "arguments after --"}
-        return [words.get(name, f"--{name}") for name in self.__slots__ if getattr(self, name)]
+        said = [name for name in self.__slots__ if getattr(self, name)]
+        return ["arguments after --" if name == "arguments" else f"--{FLAGS.get(name, name)}" for name in said]
 
 
 def meant(targets: Sequence[str], options: Options) -> Path | None:
@@ -81,7 +85,9 @@ class Script:
     said: tuple[str, ...]
 
     def manifests(self) -> list[Manifest]:
-        return [Manifest(thing, self.launch.script) for thing in launches.objects(self.launch)]
+        """Raises ScriptError."""
+        with _as_typed():
+            return [Manifest(thing, self.launch.script) for thing in launches.objects(self.launch)]
 
     def left(self) -> list[str]:
         """Leave in the folder for the output what the replicas wrote, without the code that was sent to them."""
@@ -96,45 +102,32 @@ class Script:
 
 
 def read(target: Path, options: Options, environment: Mapping[str, str] = os.environ, *,
-         environments: Callable[[str, str], str] | None = None) -> Script:
-    """The launch that was asked for. Raises ScriptError.
-
-    `environments` gives the image for requirements on top of an image; where there is none, the pods install them.
-    """
-    listed = _requirements(Path(options.requirements)) if options.requirements else ""
-    shipped = {launches.REQUIREMENTS: listed.encode()} if listed and environments is None else {}
-    sent = code.of_path(target, shipped)
-    framework, image = options.framework or sent.framework, options.image or ""
-    if listed and environments is not None:
-        image = environments(listed, image or launches.PROFILES[framework].image)
-    launch = code.launched(sent, {
-        "name": _name(options.name) if options.name else "", "framework": framework, "workers": options.workers or 1,
+         embedded: bool = True) -> Script:
+    """The launch that was asked for, on the embedded cluster or another. Raises ScriptError."""
+    how: code.How = {
+        "name": options.name or "", "framework": options.framework or "", "workers": options.workers or 1,
         "servers": options.servers or 0, "gpus": options.gpus or 0, "args": options.arguments,
         "env": _environment(options.environment, environment), "queue": options.queue or "",
-        "priority": options.priority or "", "image": image,
-    }, output=_folder(options.output) if options.output else "")
+        "priority": options.priority or "", "image": options.image or "", "requirements": options.requirements or "",
+        "output": options.output or "",
+    }
+    with _as_typed():
+        sent, launch = code.planned(target, how, home(environment) if embedded else None)
     size = len(launch.parcel.archive)
     said = [f"sending {_files(launch.parcel.files, sent.script)}, {size / 1024:.1f} KB"]
     if options.framework is None:
-        said.append(_guess(sent.script, framework, sent.imports))
+        said.append(_guess(sent.script, launch.framework, sent.imports))
     return Script(launch, sent.files, tuple(said))
 
 
-def _name(given: str) -> str:
-    """Raises ScriptError, with a name that would do."""
-    if launches.is_job_name(given):
-        return given
-    raise ScriptError(f"--name {given}: a job's name has small letters, digits and -, begins with a letter and has at "
-                      f"most {launches.MOST_LETTERS} signs; {launches.job_name(given)} would do.")
-
-
-def _requirements(path: Path) -> str:
-    from trainmaster.local.recipes import BadRequirements, text_of
-
+@contextmanager
+def _as_typed() -> Iterator[None]:
+    """What is wrong with an option names it as it is typed."""
     try:
-        return text_of(path)
-    except BadRequirements as problem:
-        raise ScriptError(f"--requirements: {problem}") from problem
+        yield
+    except BadOption as problem:
+        flag = f"--{FLAGS.get(problem.option, problem.option)}{'' if problem.value is None else f' {problem.value}'}"
+        raise ScriptError(f"{flag}: {problem.why}") from problem
 
 
 def _files(names: Sequence[str], script: str) -> str:
@@ -160,16 +153,6 @@ def _environment(given: Sequence[str], own: Mapping[str, str]) -> dict[str, str]
             raise ScriptError(f"--env {text}: write NAME=VALUE, or the NAME of a variable that is set here.")
         found[name] = value if equals else own[name]
     return found
-
-
-def _folder(path: str) -> str:
-    """Made here, so that it belongs to the person. Raises ScriptError."""
-    folder = Path(path).expanduser().absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise ScriptError(f"--output {path}: {problem.strerror}.") from problem
-    return str(folder.resolve())
 
 
 def _tidy(place: Path, sent: Mapping[str, bytes]) -> None:

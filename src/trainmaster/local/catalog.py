@@ -19,7 +19,7 @@ from trainmaster.cluster.kubelet.imageroots import BadArchive, Config
 from trainmaster.cluster.kubelet.images import ImageError, check_name
 from trainmaster.local import files
 from trainmaster.local.home import Home
-from trainmaster.local.recipes import BadRequirements, text_of
+from trainmaster.sdk.requirements import BadRequirements, text_of
 
 _HEAD = "# Images of this machine; written by 'trainmaster images add', and may be edited.\n"
 

@@ -1,73 +1,18 @@
-"""Environments for `run --requirements`: an image name that stands for a list of packages.
+"""Environments for `run --requirements`: what the image names stand for that `sdk.requirements` leaves in the home.
 
-The name is made of what the list says, so the same list is the same environment, installed once, whoever asks and
-however the file was called. The list is kept in the home of the cluster, where the node finds it by the name.
+The list is put on top of the image's own packages when the node needs it, so the same list is the same environment,
+installed once, whoever asks and however the file was called; and another release with other packages has another.
 """
 
-import hashlib
-import re
 from collections.abc import Callable
-from pathlib import Path
 
-import yaml
+from msgspec.structs import replace
 
-from trainmaster.cluster.kubelet.catalog import Catalog, Document, Entry, known, read, shipped
+from trainmaster.cluster.kubelet.catalog import Catalog, Document, Entry, known, shipped
 from trainmaster.cluster.kubelet.images import Image, ImageError, Images
+from trainmaster.local.catalog import Refused, users
 from trainmaster.local.home import Home
-
-PREFIX = "trainmaster.dev/environment-"
-_NESTED = re.compile(r"^\s*(?:-r|--requirement)[ =]\s*(\S+)")
-_EDITABLE = re.compile(r"^\s*(?:-e|--editable)\b")
-DEEPEST = 5
-
-
-class BadRequirements(Exception):
-    """The list cannot be used: which file, which line, why."""
-
-
-def text_of(path: Path, depth: int = 0) -> str:
-    """The list, with the lists that it names put in their places. Raises BadRequirements."""
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadRequirements(f"{path}: {getattr(problem, 'strerror', None) or 'is not text'}.") from problem
-    found = []
-    for number, line in enumerate(lines, start=1):
-        if _EDITABLE.match(line):
-            raise BadRequirements(f"{path}, line {number}: '{line.strip()}' is a folder of yours, which pods do not "
-                                  "see. Put the code into the folder that you run instead.")
-        if (nested := _NESTED.match(line)) is None:
-            found.append(line)
-        elif depth >= DEEPEST:
-            raise BadRequirements(f"{path}, line {number}: lists name each other in a circle.")
-        else:
-            found.append(text_of(path.parent / nested[1], depth + 1))
-    return "\n".join(found)
-
-
-def written(home: Home, requirements: str, image: str) -> str:
-    """The image name for these requirements on top of those of another image of the catalog."""
-    catalog = known([shipped()])
-    base = catalog.entry(image) or Entry((image,))
-    below = catalog.packages(base)
-    content = "\n".join([*below.packages, *below.bare, requirements])
-    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-    place = _place(home)
-    place.mkdir(exist_ok=True, mode=0o700)
-    listed = place / f"{digest}.txt"
-    listed.write_text(requirements + "\n")
-    name = f"{PREFIX}{digest}"
-    packages = [*base.packages, *(_plain(requirements) or ("-r", str(listed)))]
-    entry = {"names": [name], "python": base.python, "packages": packages, "environment": dict(base.environment)}
-    (place / f"{digest}.yaml").write_text(yaml.safe_dump({"images": [entry]}))
-    return name
-
-
-def _plain(requirements: str) -> list[str]:
-    """The packages, if there is nothing else in the list: people are told what is installed, not from which file."""
-    lines = [line.partition(" #")[0].strip() for line in requirements.splitlines()]
-    found = [line for line in lines if line and not line.startswith("#")]
-    return [] if any(line.startswith("-") or "--" in line or line.endswith("\\") for line in found) else found
+from trainmaster.sdk.requirements import PREFIX, kept, read
 
 
 class WithRecipes:
@@ -82,14 +27,31 @@ class WithRecipes:
         if not name.startswith(PREFIX):
             return await self._others.prepare(name, say)
         if name not in self._known:
-            try:
-                text = (_place(self._home) / f"{name.removeprefix(PREFIX)}.yaml").read_text()
-            except OSError as problem:
-                raise ImageError("ErrImagePull", f"'{name}' stands for a list of packages that this machine does not "
-                                 "have. Run the script with --requirements here.") from problem
-            self._known[name] = Catalog(self._home.envs, Document(read(text).images, shipped().pythons))
+            self._known[name] = Catalog(self._home.envs, document(self._home, name))
         return await self._known[name].prepare(name, say)
 
 
-def _place(home: Home) -> Path:
-    return home.path / "recipes"
+def document(home: Home, name: str) -> Document:
+    """What the name of a list of packages means on this machine. Raises ImageError."""
+    recipe = read(home.path, name)
+    if recipe is None:
+        raise ImageError("ErrImagePull", f"'{name}' stands for a list of packages that this machine does not have. Run "
+                         "the script with --requirements here.")
+    try:
+        catalog = known([shipped(), users(home)])
+    except Refused as problem:
+        raise ImageError("ErrImagePull", str(problem)) from problem
+    base = catalog.entry(recipe.image) or Entry((recipe.image,))
+    if base.rootfs:
+        raise ImageError("ErrImagePull", f"image '{recipe.image}' has a root file system of its own, to which no "
+                         "packages can be added. Make one that has them, or leave --image out.")
+    packages = (*base.packages, *(_plain(recipe.requirements) or ("-r", str(kept(home.path, recipe.requirements)))))
+    entry = replace(base, names=(name,), packages=packages, modules=(), note="")
+    return Document((entry,), dict(catalog.pythons))
+
+
+def _plain(requirements: str) -> list[str]:
+    """The packages, if there is nothing else in the list: people are told what is installed, not from which file."""
+    lines = [line.partition(" #")[0].strip() for line in requirements.splitlines()]
+    found = [line for line in lines if line and not line.startswith("#")]
+    return [] if any(line.startswith("-") or "--" in line or line.endswith("\\") for line in found) else found

@@ -25,6 +25,7 @@ from trainmaster.kube.blocking import BlockingClock, done, each
 from trainmaster.kube.client import Client as KubeClient
 from trainmaster.kube.limits import Limits
 from trainmaster.kube.transport import Transport
+from trainmaster.sdk import embedded
 from trainmaster.sdk.jobs import Job, is_training
 from trainmaster.sdk.reach import Reached, reach
 from trainmaster.sdk.session import Clock, JobRef, Session
@@ -76,12 +77,13 @@ class AsyncClient:
         """Create a job from a file, YAML text, a dictionary or an object of another SDK; what comes with it, too.
 
         Or from a script or folder of code, or from a function that imports what it needs: `submit("train.py",
-        workers=4, args=["--epochs", "3"])`. Raises ManifestError, also if there is not exactly one job in it.
+        workers=4, args=["--epochs", "3"], requirements="requirements.txt", output="results")`. Raises ManifestError,
+        also if there is not exactly one job in it.
         """
         from trainmaster.sdk.submitting import submit
 
         here = self.cluster is None or self.cluster.embedded
-        return await submit(self.session, what, namespace, how, embedded=here)
+        return await submit(self.session, what, namespace, how, home=embedded.home(os.environ) if here else None)
 
     async def apply(self, what: Submittable, *, namespace: str | None = None, dry_run: bool = False,
                     force: bool = False) -> "builtins.list[Applied]":

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from trainmaster.api.kubeflow_v1 import JAX_JOB, MX_JOB, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB, JobKind
 from trainmaster.api.membership import INDEX, ROLE
 from trainmaster.api.meta import Json, Object
-from trainmaster.sdk.parcels import Parcel, ScriptError, config_maps
+from trainmaster.sdk.parcels import BadOption, Parcel, config_maps
 
 CODE, WORK = "/var/trainmaster/code", "/workspace"
 PACKAGES, REQUIREMENTS = "/tmp/trainmaster-packages", ".trainmaster-requirements.txt"  # noqa: S108  of the pod
@@ -121,7 +121,7 @@ def is_job_name(name: str) -> bool:
 
 
 def objects(launch: Launch) -> list[Object]:
-    """The code, then the job. Raises ScriptError for what the framework does not have."""
+    """The code, then the job. Raises BadOption for what the framework does not have."""
     parts = config_maps(launch.parcel, launch.name)
     return [*parts, _job(launch, [part["metadata"]["name"] for part in parts])]
 
@@ -144,7 +144,7 @@ def _roles(launch: Launch) -> Iterator[tuple[str, int]]:
     profile = launch.profile
     if launch.servers and not profile.servers:
         having = ", ".join(name for name, each in PROFILES.items() if each.servers)
-        raise ScriptError(f"--ps: jobs of {launch.framework} have no parameter servers; those of {having} have.")
+        raise BadOption("servers", f"jobs of {launch.framework} have no parameter servers; those of {having} have.")
     if profile.beside:
         yield profile.beside, 1
     if profile.lead:

@@ -38,6 +38,14 @@ class ScriptError(ManifestError):
     """A script or folder cannot be run: which, why, what to do."""
 
 
+class BadOption(ScriptError):
+    """Something that was said about how it is to run: an argument in Python, a flag for those who type."""
+
+    def __init__(self, option: str, why: str, value: object = None) -> None:
+        super().__init__(f"{option}{'' if value is None else f'={str(value)!r}'}: {why}")
+        self.option, self.why, self.value = option, why, value
+
+
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """An archive, addressed by what it contains."""

@@ -16,11 +16,14 @@ if TYPE_CHECKING:      # loaded with code only
 
 
 async def submit(session: Session, what: Any, namespace: str | None = None, how: "How | None" = None, *,
-                 embedded: bool = True) -> Job:
-    """The one job in it, created, with what comes with it. Raises ManifestError."""
+                 home: Path | None = None) -> Job:
+    """The one job in it, created, with what comes with it; `home` is that of the embedded cluster, if it is that one.
+
+    Raises ManifestError.
+    """
     from trainmaster.sdk.submit import submit as create
 
-    manifests = (_launched(what, how or {}, embedded=embedded) if _is_code(what, how)
+    manifests = (_launched(what, how or {}, home) if _is_code(what, how)
                  else _without(how, manifests_of(what)))
     jobs = [each for each in manifests if (await _is_job(session, each))]
     if len(jobs) != 1:
@@ -48,15 +51,12 @@ def _without(how: "How | None", manifests: list[Manifest]) -> list[Manifest]:
     return manifests
 
 
-def _launched(what: Any, how: "How", *, embedded: bool) -> list[Manifest]:
+def _launched(what: Any, how: "How", home: Path | None) -> list[Manifest]:
     """The objects of a job that runs the code. Raises ManifestError."""
     from trainmaster.sdk import code, launches
 
-    if not embedded and not how.get("image"):
-        raise ManifestError("On a cluster that is not the embedded one, code needs image=..., the name of an image "
-                            "with Python and what the code imports.")
-    sent = code.of_function(what, how.get("parameters") or {}) if callable(what) else code.of_path(Path(what))
-    return [Manifest(thing, sent.name) for thing in launches.objects(code.launched(sent, how))]
+    sent, launch = code.planned(what if callable(what) else Path(what), how, home)
+    return [Manifest(thing, sent.name) for thing in launches.objects(launch)]
 
 
 async def _is_job(session: Session, manifest: Manifest) -> bool:

@@ -101,6 +101,19 @@ def test_variables_are_given_or_taken_from_here(tmp_path: Path) -> None:
         scripts.read(file, Options(environment=("D",)), {})
 
 
+@pytest.mark.parametrize(("options", "embedded", "sentence"), [
+    pytest.param(Options(servers=1), True, "^--ps: jobs of pytorch have no parameter servers", id="no servers"),
+    pytest.param(Options(requirements="no.txt"), True, "^--requirements: no.txt: No such file", id="no list"),
+    pytest.param(Options(output="/dev/null/x"), True, "^--output /dev/null/x: Not a directory", id="no folder"),
+    pytest.param(Options(), False, "^--image: is needed on a cluster that is not", id="elsewhere without an image"),
+    pytest.param(Options(image="x", output="y"), False, "^--output: working directories can be", id="output elsewhere"),
+])
+def test_what_cannot_be_is_told_of_the_option_as_it_is_typed(
+        tmp_path: Path, options: Options, embedded: bool, sentence: str) -> None:
+    with pytest.raises(ScriptError, match=sentence):
+        scripts.read(write(tmp_path, "train.py") / "train.py", options, {}, embedded=embedded).manifests()
+
+
 def test_code_is_not_output(tmp_path: Path) -> None:
     code, out = write(tmp_path / "code", "train.py", "deep/x.py"), tmp_path / "out"
     read = scripts.read(code, Options(output=str(out)), {})

@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.cluster.kubelet.catalog import read
+from trainmaster.cluster.kubelet.catalog import Entry, known
 from trainmaster.cluster.kubelet.images import ImageError
+from trainmaster.cluster.kubelet.pythons import Packages
+from trainmaster.local import catalog
+from trainmaster.local.catalog import Wish
 from trainmaster.local.home import Home
-from trainmaster.local.recipes import PREFIX, BadRequirements, WithRecipes, text_of, written
+from trainmaster.local.recipes import WithRecipes, document
+from trainmaster.sdk.requirements import PREFIX, Recipe, written
 
 
 @pytest.fixture
@@ -17,49 +21,50 @@ def home(tmp_path: Path) -> Home:
     return made
 
 
-def test_the_same_list_is_the_same_environment_and_another_is_another(home: Home) -> None:
-    one = written(home, "tqdm==4.67", "python")
+def entry_of(home: Home, requirements: str, image: str) -> Entry:
+    return document(home, written(home.path, Recipe(image, requirements))).images[0]
 
-    assert one == written(home, "tqdm==4.67", "python:3.11")
-    assert one != written(home, "tqdm==4.66", "python")
-    assert one != written(home, "tqdm==4.67", "tensorflow/tensorflow")
+
+def packages_of(home: Home, requirements: str, image: str) -> Packages:
+    """By which an environment is known."""
+    found = known([document(home, written(home.path, Recipe(image, requirements)))])
+    (entry,) = found.entries.values()
+    return found.packages(entry)
+
+
+@pytest.mark.parametrize("options", [pytest.param("", id="plain packages"), pytest.param("--pre\n", id="with options")])
+def test_the_same_list_is_the_same_environment_and_another_is_another(home: Home, options: str) -> None:
+    one = packages_of(home, f"{options}tqdm==4.67", "python")
+
+    assert one == packages_of(home, f"{options}tqdm==4.67", "python:3.11")
+    assert one != packages_of(home, f"{options}tqdm==4.66", "python")
+    assert one != packages_of(home, f"{options}tqdm==4.67", "tensorflow/tensorflow")
 
 
 def test_plain_packages_are_told_by_name(home: Home) -> None:
-    name = written(home, "# what we need\ntqdm==4.67  # bars\n", "python")
-    (entry,) = read((home.path / "recipes" / f"{name.removeprefix(PREFIX)}.yaml").read_text()).images
-
-    assert ("tqdm==4.67",) == entry.packages
+    assert ("tqdm==4.67",) == entry_of(home, "# what we need\ntqdm==4.67  # bars\n", "python").packages
 
 
 def test_options_of_pip_stay_in_the_list(home: Home) -> None:
-    name = written(home, "--pre\ntqdm", "tensorflow/tensorflow")
-    (entry,) = read((home.path / "recipes" / f"{name.removeprefix(PREFIX)}.yaml").read_text()).images
+    entry = entry_of(home, "--pre\ntqdm", "tensorflow/tensorflow")
 
     assert "tensorflow" == entry.python
     assert "-r" == entry.packages[-2]
     assert "--pre\ntqdm\n" == Path(entry.packages[-1]).read_text()
 
 
-def test_lists_that_name_others_are_put_together(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one\n-r b.txt\nthree # as it is\n")
-    (tmp_path / "b.txt").write_text("two --hash=sha256:abc\n")
+def test_packages_go_on_top_of_an_image_of_ones_own(home: Home) -> None:
+    catalog.add(home, Wish("mine/net", python="jax", requirements=("flax",), environment={"A": "1"}))
+    entry = entry_of(home, "tqdm", "mine/net:2")
 
-    assert "one\ntwo --hash=sha256:abc\nthree # as it is" == text_of(tmp_path / "a.txt")
-
-
-@pytest.mark.parametrize(("text", "sentence"), [
-    pytest.param("-e .", "line 1: '-e .' is a folder of yours", id="a folder"),
-    pytest.param("-r a.txt", "in a circle", id="itself"),
-    pytest.param("-r none.txt", "none.txt: No such file", id="one that is not there"),
-])
-def test_what_cannot_be_used(tmp_path: Path, text: str, sentence: str) -> None:
-    (tmp_path / "a.txt").write_text(text)
-
-    with pytest.raises(BadRequirements, match=sentence):
-        text_of(tmp_path / "a.txt")
+    assert ("jax", ("flax", "tqdm"), {"A": "1"}) == (entry.python, entry.packages, entry.environment)
 
 
-async def test_a_name_that_was_not_written_here_is_said_to_be_none(home: Home) -> None:
+async def test_what_cannot_be_made_is_said(home: Home, tmp_path: Path) -> None:
+    images = WithRecipes(home, None)  # type: ignore[arg-type]  # never asked
     with pytest.raises(ImageError, match="Run the script with --requirements here"):
-        await WithRecipes(home, None).prepare(f"{PREFIX}0123", print)  # type: ignore[arg-type]  # never asked
+        await images.prepare(f"{PREFIX}0123", print)
+    (tmp_path / "root" / "bin").mkdir(parents=True)
+    catalog.add(home, Wish("mine/root", rootfs=tmp_path / "root"))
+    with pytest.raises(ImageError, match="image 'mine/root' has a root file system of its own, to which no packages"):
+        await images.prepare(written(home.path, Recipe("mine/root", "tqdm")), print)

@@ -21,8 +21,10 @@ from trainmaster.api.meta import Resource, timestamp
 from trainmaster.api.schema import definitions
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.kube.errors import Forbidden, Unreachable
+from trainmaster.sdk import requirements
 from trainmaster.sdk.errors import ManifestError, NoReplica, NoSuchKind, NotPossible
 from trainmaster.sdk.logs import Line, Wanted
+from trainmaster.sdk.requirements import Recipe
 from trainmaster.sdk.session import Session
 from trainmaster.testing.clock import VirtualClock
 from trainmaster.testing.cluster import embedded
@@ -350,8 +352,26 @@ async def test_submit_a_script(stage: Stage, tmp_path: Path) -> None:
     assert ["--epochs", "3"] == [*(container.get("command") or ()), *(container.get("args") or ())][-2:]
     with pytest.raises(ManifestError, match="'workers' is for code"):
         await stage.sdk.submit(JOB, workers=2)
+    with pytest.raises(ManifestError, match="'requirements' is for code"):
+        await stage.sdk.submit(JOB, requirements="requirements.txt")
     with pytest.raises(ManifestError, match="choose one of pytorch"):
         await stage.sdk.submit(tmp_path / "train.py", framework="abacus")
+
+
+@pytest.mark.parametrize("what", [pytest.param("script", id="a script"), pytest.param("function", id="a function")])
+async def test_submit_with_packages_and_a_folder_for_what_is_written(
+        stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setenv("TRAINMASTER_HOME", str(tmp_path / "home"))
+    (tmp_path / "train.py").write_text("import tensorflow\n")
+    job = await stage.sdk.submit(trains if what == "function" else tmp_path / "train.py", name="mine", framework="jax",
+                                 requirements=["tqdm==4.67"], output=tmp_path / "out",
+                                 parameters={"rate": 1} if what == "function" else {})
+
+    pod = job.object["spec"]["jaxReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert Recipe("trainmaster.dev/jax", "tqdm==4.67") == requirements.read(
+        tmp_path / "home", pod["containers"][0]["image"])
+    assert {"path": str(tmp_path / "out"), "type": "DirectoryOrCreate"} == pod["volumes"][1]["hostPath"]
+    assert (tmp_path / "out").is_dir()
 
 
 async def test_kinds_that_one_may_not_see_hide_no_others() -> None:

@@ -64,7 +64,7 @@ def test_workers_become_roles(asked: dict[str, Any], expected: dict[str, int]) -
 
 
 def test_servers_are_refused_where_there_are_none() -> None:
-    with pytest.raises(ScriptError, match="--ps: jobs of pytorch have no parameter servers; those of tensorflow"):
+    with pytest.raises(ScriptError, match="servers: jobs of pytorch have no parameter servers; those of tensorflow"):
         job(framework="pytorch", servers=1)
 
 
