@@ -66,10 +66,11 @@ def read_json(body: bytes) -> Body:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise failures.bad_request(f"the body is not valid JSON: {error}") from error
-    openings = len(body.translate(None, _NO_OPENINGS))
+    marks = body.translate(None, _NO_MARKS)
+    openings = marks.count(b"{") + marks.count(b"[")
     if openings >= DEEPEST:
         # What is empty holds nothing: beyond the last level it adds none. The record of owners is full of such.
-        _refuse_depth(found, openings - body.count(b"{}") - body.count(b"[]") + 1)
+        _refuse_depth(found, openings - marks.count(b"{}") - marks.count(b"[]") + 1)
     return Body(found, repeats.in_json(body, found))
 
 
@@ -100,7 +101,8 @@ def without_nulls(value: Json) -> Json:
     return value
 
 
-_NO_OPENINGS = bytes(set(range(256)) - set(b"{["))
+# Quotes stay, so that of two brackets side by side both are in the same string, or none is in any.
+_NO_MARKS = bytes(set(range(256)) - set(b'{}[]"'))
 
 
 def _refuse_depth(value: Json, most: int) -> None:
