@@ -24,7 +24,7 @@ from trainmaster.cluster.scheduler.victims import push_out
 def allocate(floor: Floor) -> Iterator[None]:
     """Try gangs until none is left that could start. Stops after each, so that nobody waits for a long decision."""
     lines: dict[Account, list[tuple[tuple[object, ...], int, Gang]]] = {}
-    for number, gang in enumerate(floor.gangs):
+    for number, gang in enumerate(floor.restless):
         if _may_try(floor, gang):
             account = floor.account(gang)
             assert account is not None
@@ -103,7 +103,7 @@ def _gap(floor: Floor, gang: Gang) -> dict[str, int]:
 
 def _try(floor: Floor, gang: Gang, account: Account) -> Generator[None, None, bool]:
     """Place what the gang needs to be ready, or one more member if it is; nothing at all if that cannot be."""
-    if gang.leaving:
+    if gang in floor.leaving:
         return False
     trial, members = floor.trial, gang.waiting
     was_ready, muster = gang.ready, gang.muster()

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from datetime import datetime, timedelta
 
 from trainmaster.api.meta import moment
-from trainmaster.cluster.scheduler import dialects, filters, gangs, preemption
+from trainmaster.cluster.scheduler import dialects, filters, gangs, preemption, resting
 from trainmaster.cluster.scheduler.allocate import allocate
 from trainmaster.cluster.scheduler.amounts import shown
 from trainmaster.cluster.scheduler.boards import choose
@@ -64,7 +64,11 @@ def slices(snapshot: Snapshot, now: datetime, settings: Settings = DEFAULTS) -> 
     yield from allocate(floor)
     verdicts: list[Verdict] = []
     for gang in floor.gangs:
+        if (said := floor.resting.get(gang)) is not None:
+            verdicts.append(said)
+            continue
         verdicts.append(_verdict(floor, gang))
+        resting.keep(snapshot, gang, verdicts[-1])
         if gang.placed:
             bindings += [Binding(pod.key, pod.uid, gang.placed[pod.uid])
                          for pod in gang.pods if pod.uid in gang.placed]
@@ -190,7 +194,7 @@ def _verdict(floor: Floor, gang: Gang) -> Verdict:
     return Verdict(
         gang.group, phase, running=states[State.RUNNING], succeeded=states[State.SUCCEEDED],
         failed=states[State.FAILED], members=len(gang.pods), condition=condition, events=events,
-        why=None if ready else why, pending=states[State.PENDING] + states[State.BOUND],
+        why=None if ready or phase == gangs.COMPLETED else why, pending=states[State.PENDING] + states[State.BOUND],
         allocated=gang.allocated, complete=gang.complete, ready=ready, occupied=gang.census.owners)
 
 

@@ -26,7 +26,7 @@ from trainmaster.cluster.scheduler.shortages import holders, queue_full
 def enqueue(floor: Floor) -> Iterator[None]:
     """Let in whom there is something for, in order; stops after each."""
     there = []
-    for number, gang in enumerate(floor.gangs):
+    for number, gang in enumerate(floor.restless):
         if (gang.pending or gang.idle) and dialects.by_name(gang.group.key.dialect).enqueues:
             there.append((not gang.idle, floor.order(gang), number, gang))
             yield
@@ -111,7 +111,7 @@ def _promised(floor: Floor) -> dict[str, int]:
     nodes can give."""
     pools: dict[frozenset[str] | None, dict[str, int]] = {}
     known: dict[Demands, frozenset[str] | None] = {}      # the same for all jobs of one sort
-    for gang in floor.gangs:
+    for gang in floor.restless:
         if gang.promised:
             demands = gang.pods[0].demands
             if demands not in known:

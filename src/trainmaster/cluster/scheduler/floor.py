@@ -7,14 +7,13 @@ from collections.abc import Generator, Iterator
 from datetime import datetime
 
 from trainmaster.api.meta import moment
-from trainmaster.cluster.scheduler import census, dialects, queues
+from trainmaster.cluster.scheduler import census, dialects, queues, resting
 from trainmaster.cluster.scheduler.amounts import add, minus, plus, total
 from trainmaster.cluster.scheduler.gangs import INQUEUE, Gang, share
 from trainmaster.cluster.scheduler.queues import Account
 from trainmaster.cluster.scheduler.reasons import Reason
-from trainmaster.cluster.scheduler.selecting import Selector
-from trainmaster.cluster.scheduler.settings import Eviction, Settings
-from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Pod, Queue, Snapshot
+from trainmaster.cluster.scheduler.settings import Eviction, Settings, Verdict
+from trainmaster.cluster.scheduler.snapshot import Group, GroupKey, Pod, Queue
 from trainmaster.cluster.scheduler.trial import Trial
 
 FOREVER = float("inf")
@@ -32,6 +31,9 @@ class Floor:
         self.why: dict[Gang, Reason] = {}
         self.cluster = total(node.offers for node in trial.snapshot.nodes.values())
         self.gangs: list[Gang] = []
+        self.restless: list[Gang] = []            # those of them that this decision is about
+        self.resting: dict[Gang, Verdict] = {}    # the others, and what was said about them
+        self.leaving: set[Gang] = set()           # pods of these are sent away: they get nothing now
         self.by_key: dict[GroupKey, Gang] = {}
         self.accounts: dict[tuple[str, str], Account] = {}
         self.holders: dict[tuple[tuple[str, ...], Account | None], list[Gang]] = {}      # kept by `shortages`
@@ -46,10 +48,8 @@ class Floor:
         for group in snapshot.groups.values():
             if _implied(group):
                 self.accounts.setdefault((group.key.dialect, group.queue), Account(Queue(group.queue)))
-            named = snapshot.queues.get((group.key.dialect, group.queue))
-            gang = _gang(snapshot, group, named.nodes if named is not None else None)
+            gang = self.by_key[group.key] = self._gang(group)
             self.gangs.append(gang)
-            self.by_key[group.key] = gang
             if (account := self.account(gang)) is not None:
                 wants = gang.group.wanted or {}
                 can_be = all(amount <= self.cluster.get(name, 0) for name, amount in wants.items())
@@ -61,6 +61,21 @@ class Floor:
         for dialect, accounts in by_dialect.items():
             queues.settle(accounts, self.cluster, quotas=dialects.by_name(dialect) is dialects.T9K)
             yield
+
+    def _gang(self, group: Group) -> Gang:
+        """Where groups have no priority of their own (scheduler-plugins), that of their pods counts."""
+        snapshot = self.trial.snapshot
+        named = snapshot.queues.get((group.key.dialect, group.queue))
+        found = census.taken(snapshot, group.key, named.nodes if named is not None else None)
+        own = dialects.by_name(group.key.dialect) is not dialects.COSCHEDULING
+        priority = snapshot.priority_of(group) if own else found.priority
+        rest = resting.known(snapshot, group, found, priority)
+        if rest is not None:
+            self.resting[rest.gang] = rest.verdict
+            return rest.gang
+        gang = Gang(group, found, priority)
+        self.restless.append(gang)
+        return gang
 
     def without_others(self, gang: Gang) -> Generator[None, None, Trial]:
         """The cluster with none but this gang's pods of all that belong to gangs. The same trial is used for all, since
@@ -123,11 +138,3 @@ def _implied(group: Group) -> bool:
     """Whether its queue needs no object: where there are none, and the one that T9k's jobs are in by default."""
     dialect = dialects.by_name(group.key.dialect)
     return not dialect.queued or (dialect is dialects.T9K and group.queue == dialects.DEFAULT_QUEUE)
-
-
-def _gang(snapshot: Snapshot, group: Group, nodes: Selector | None) -> Gang:
-    """Where groups have no priority of their own (scheduler-plugins), that of their pods counts. `nodes` are those that
-    its queue may use."""
-    found = census.taken(snapshot, group.key, nodes)
-    own = dialects.by_name(group.key.dialect) is not dialects.COSCHEDULING
-    return Gang(group, found, snapshot.priority_of(group) if own else found.priority)

@@ -48,7 +48,6 @@ class Gang:
     refused: str = ""                                         # why it may not even make its pods
     promised: Mapping[str, int] = field(default_factory=dict)    # to one that was let in, and not given yet
     entered: bool = False                                     # it may, from now on
-    leaving: bool = False                                     # pods of it are sent away: it gets nothing now
     held: bool = False                                        # waits for room that is being given back
     _muster: Muster = field(init=False)
     _amounts: dict[str, int] = field(init=False)              # what its pods have

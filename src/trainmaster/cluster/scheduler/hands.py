@@ -13,10 +13,9 @@ from typing import Any
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, Resource, metadata, timestamp, uid_of
-from trainmaster.cluster.scheduler import dialects, tenure, writing
+from trainmaster.cluster.scheduler import census, dialects, tenure, writing
 from trainmaster.cluster.scheduler.adoption import Adoption
 from trainmaster.cluster.scheduler.amounts import add
-from trainmaster.cluster.scheduler.census import ALLOCATED
 from trainmaster.cluster.scheduler.decide import DEFAULT
 from trainmaster.cluster.scheduler.dialects import T9K, VOLCANO, Dialect
 from trainmaster.cluster.scheduler.mirror import Mirror
@@ -60,6 +59,7 @@ class Hands:
         self._writing: dict[str, bool] = {}               # UID of what is being written -> it has changed again
         self._told: dict[str, tuple[str, str]] = {}       # pod UID -> why it waits, as last said
         self._told_groups: dict[str, frozenset[Told]] = {}
+        self._known: dict[str, Verdict] = {}              # group UID -> the verdict that says what is written already
         self._evicted: set[str] = set()
         self._ended: set[str] = set()                     # pods that were too old
         self._unsaid: dict[str, float] = {}               # UID -> since when there is news that nobody waits for
@@ -105,9 +105,10 @@ class Hands:
                 yield self._tell(waiting)
         name = str(uuid.uuid4())
         for verdict in decision.verdicts:
-            yield from self._say(verdict, name)
-            if self._adoption.emptied(verdict):
-                yield self._adoption.clear(verdict)
+            if self._known.get(verdict.group.uid) is not verdict:
+                yield from self._say(verdict, name)
+                if self._adoption.emptied(verdict):
+                    yield self._adoption.clear(verdict)
             yield None
         yield from self._queues(decision.verdicts, name)
         for late in tenure.overdue(self._mirror.snapshot, self._clock.now()):
@@ -180,6 +181,7 @@ class Hands:
             known = {group.uid for group in snapshot.groups.values()}
             self._adoption.forget(known)
             self._told_groups = {uid: said for uid, said in self._told_groups.items() if uid in known}
+            self._known = {uid: verdict for uid, verdict in self._known.items() if uid in known}
 
     async def _bind_with_volumes(self, binding: Binding) -> None:
         """In the words of kube-scheduler, whose plugin does this."""
@@ -309,6 +311,8 @@ class Hands:
             yield self._announce(verdict.group.raw, self._recorders[dialect.scheduler], fresh)
         status = writing.status_patch(verdict, dialect, self._clock.now(), decision)
         why = writing.why_patch(verdict)
+        if status is None and why is None:
+            self._known[uid] = verdict
         if (status is not None or why is not None) and self._due(uid, urgent=writing.urgent(status)) \
                 and self._free(uid):
             yield self._alone_with(uid, self._write_group(verdict, dialect, status, why))
@@ -346,9 +350,7 @@ class Hands:
         for verdict in verdicts:
             key = (verdict.group.key.dialect, verdict.group.queue)
             of_queue.setdefault(key, []).append(verdict)
-            for pod in self._mirror.snapshot.pods_of(verdict.group.key):
-                if pod.state in ALLOCATED:
-                    add(held.setdefault(key, {}), pod.requests)
+            add(held.setdefault(key, {}), census.taken(self._mirror.snapshot, verdict.group.key, None).held)
             yield None
         for (dialect, name), queue in self._mirror.snapshot.queues.items():
             resource, has, there = dialects.by_name(dialect).queues, held.get((dialect, name), {}), of_queue.get(

@@ -214,6 +214,7 @@ class Mirror:
         else:
             self.snapshot.groups.pop(key, None)
             self.snapshot.censuses.pop(key, None)
+            self.snapshot.resting.pop(key, None)
 
     def _queue(self, dialect: Dialect, before: Object | None, after: Object | None) -> None:
         """Of T9k's queues of one name, which may be in several namespaces, that of the system counts."""

@@ -163,6 +163,7 @@ class Snapshot:
         self.limits: dict[Key, Limit] = {}                         # ResourceQuotas
         self.claims: list[Claim] = []
         self.censuses: dict[GroupKey, dict[Selector | None, object]] = {}      # kept here by `census`
+        self.resting: dict[GroupKey, object] = {}                  # kept here by `resting`
         self.storage = Storage()
         self._homeless: dict[str, dict[str, Pod]] = {}             # pods on nodes that we do not know (yet)
         self.verdicts: dict[Demands, dict[str, str]] = {}          # what nodes are by nature, for these demands

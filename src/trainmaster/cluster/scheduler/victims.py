@@ -37,7 +37,7 @@ def push_out(floor: Floor, gang: Gang, account: Account, members: list[Pod]) -> 
             floor.evictions += [Eviction(pod.key, pod.uid, why, pod.group) for pod in victims]
             for pod in victims:
                 if pod.group is not None:
-                    floor.by_key[pod.group].leaving = True
+                    floor.leaving.add(floor.by_key[pod.group])
                 if (loser := floor.account_of(pod)) is not None:
                     queues.refund(loser, pod.requests)
                 floor.sent.add(pod.uid)

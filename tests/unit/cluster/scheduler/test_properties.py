@@ -3,20 +3,24 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from random import Random
 from typing import Any
 
+import orjson
 import pytest
 
-from trainmaster.api.meta import Object
+from trainmaster.api.meta import Key, Object, name_of
+from trainmaster.cluster.scheduler import dialects
 from trainmaster.cluster.scheduler.allocate import allocate
 from trainmaster.cluster.scheduler.amounts import ONE
+from trainmaster.cluster.scheduler.dialects import VOLCANO
 from trainmaster.cluster.scheduler.entrance import enqueue
 from trainmaster.cluster.scheduler.floor import Floor
 from trainmaster.cluster.scheduler.gangs import Gang
 from trainmaster.cluster.scheduler.reasons import Code, Reason
 from trainmaster.cluster.scheduler.settings import Decision, Settings
-from trainmaster.cluster.scheduler.snapshot import Snapshot
+from trainmaster.cluster.scheduler.snapshot import GroupKey, Snapshot, read_pod
 from trainmaster.cluster.scheduler.trial import Trial
 from trainmaster.testing.scheduling import (
     LONG_AGO,
@@ -33,6 +37,7 @@ from trainmaster.testing.scheduling import (
 )
 
 SEEDS = 50
+ANYBODY = dialects.read_group(gang("anybody", 1), VOLCANO)
 DECISIONS = 100                  # for each seed: 5,000 in all
 MANY = 20                        # times as many in the long runs, 100,000 decisions
 JOBS = 8                         # at once
@@ -51,6 +56,8 @@ class World:
         self.groups: dict[str, Object] = {}
         self.settings = Settings(preempt=seed % 3 == 1, reclaim=seed % 3 == 2, patience=60 if seed % 2 else 0)
         self.number = 0
+        self.kept = snapshot([], queues=self.queues, classes={"high": 10})      # told of every change, never made anew
+        self.known: dict[tuple[str, str], bytes] = {}                           # by sort and name, as it was told
 
     def news(self) -> None:
         """A job arrives, or one ends, or a node is cordoned."""
@@ -94,7 +101,31 @@ class World:
         there = self.snapshot()
         decision = decided(there, self.settings)
         assert decision == decided(there, self.settings), "the same snapshot, left as it was, the same decision"
+        self._tell()
+        assert _said(decision) == _said(decided(self.kept, self.settings)), "what is kept from before changes nothing"
         return decision
+
+    def _tell(self) -> None:
+        """Let the kept snapshot know what has changed since the last decision."""
+        there = {(sort, name_of(thing)): orjson.dumps(thing) for sort, things in (
+            ("node", self.nodes), ("pod", self.pods.values()), ("group", self.groups.values())) for thing in things}
+        for sort, name in self.known.keys() - there.keys():
+            if sort == "pod":
+                self.kept.drop_pod(f"uid-{name}")
+            else:
+                del self.kept.groups[GroupKey(VOLCANO.name, Key("default", name))]
+        for (sort, name), text in there.items():
+            thing = orjson.loads(text)
+            if self.known.get((sort, name)) == text:
+                continue
+            if sort == "node":
+                self.kept.put_node(thing)
+            elif sort == "pod":
+                self.kept.put_pod(read_pod(thing, dialects.group_of(thing)))
+            else:
+                read = dialects.read_group(thing, VOLCANO)
+                self.kept.groups[read.key] = read
+        self.known = there
 
     def do(self, decision: Decision) -> None:
         for binding in decision.bindings:
@@ -110,6 +141,13 @@ class World:
     def placed(self, name: str) -> int:
         return sum(1 for pod in self.pods.values() if pod["metadata"]["name"].rpartition("-w-")[0] == name
                    and pod["spec"].get("nodeName"))
+
+
+def _said(decision: Decision) -> tuple[object, ...]:
+    """All of it, whatever the snapshot that it was made from."""
+    return (sorted(decision.bindings, key=attrgetter("uid")), sorted(decision.waiting, key=attrgetter("uid")),
+            sorted(decision.evictions, key=attrgetter("uid")), decision.nominations,
+            [(str(each.group.key), replace(each, group=ANYBODY)) for each in decision.verdicts])
 
 
 @pytest.mark.parametrize("seed", [
