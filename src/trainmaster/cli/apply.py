@@ -9,8 +9,9 @@ from trainmaster.cli.output import BAD_INPUT, Told, called, documents, listed, p
 
 
 @click.command(epilog="Example: trainmaster apply -f job.yaml")
-@click.option("-f", "--filename", "files", multiple=True, metavar="FILE|FOLDER|-", help="May be given several times.")
-@click.argument("more", nargs=-1, metavar="[FILE|FOLDER|-]...")
+@click.option("-f", "--filename", "files", multiple=True, type=click.Path(), metavar="FILE|FOLDER|-",
+              help="May be given several times.")
+@click.argument("more", nargs=-1, type=click.Path(), metavar="[FILE|FOLDER|-]...")
 @click.option("--dry-run", is_flag=True, help="Change nothing; print the objects that would be made.")
 @click.option("--validate/--no-validate", default=True, show_default=True,
               help="Look at everything before anything is sent.")

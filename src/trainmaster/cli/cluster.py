@@ -66,7 +66,7 @@ def options(command: Command) -> Command:
 
     for option in (
         click.option("--context", help="Context of the kubeconfig."),
-        click.option("--kubeconfig", metavar="FILE", help=f"Which cluster. {DEFAULT}"),
+        click.option("--kubeconfig", type=click.Path(), metavar="FILE", help=f"Which cluster. {DEFAULT}"),
         click.option("-n", "--namespace", help="Default: that of the kubeconfig's context.",
                      shell_complete=completes("namespaces")),
     ):

@@ -2,22 +2,24 @@
 
 import click
 
-HOW = {
-    "bash": "trainmaster completion bash > ~/.local/share/bash-completion/completions/trainmaster",
-    "zsh": "trainmaster completion zsh > \"${fpath[1]}/_trainmaster\"",
-    "fish": "trainmaster completion fish > ~/.config/fish/completions/trainmaster.fish",
-}
+SHELLS = ("bash", "fish", "zsh")
 
 
 @click.command(epilog="Example: trainmaster completion bash > ~/.local/share/bash-completion/completions/trainmaster")
-@click.argument("shell", type=click.Choice(sorted(HOW)))
+@click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
     """Print the completion script of a shell.
 
     \b
     bash   trainmaster completion bash > ~/.local/share/bash-completion/completions/trainmaster
-    zsh    trainmaster completion zsh > "${fpath[1]}/_trainmaster"
+    zsh    trainmaster completion zsh > ~/.zfunc/_trainmaster
     fish   trainmaster completion fish > ~/.config/fish/completions/trainmaster.fish
+
+    The folder must be there. zsh looks into ~/.zfunc with these lines in ~/.zshrc:
+
+    \b
+    fpath=(~/.zfunc $fpath)
+    autoload -Uz compinit && compinit
     """
     from click.shell_completion import get_completion_class
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: trainmaster cp mnist/worker-0:/workspace/model.pt .")
-@click.argument("source", metavar="[JOB[/REPLICA]:]PATH")
-@click.argument("target", metavar="[JOB[/REPLICA]:]PATH")
+@click.argument("source", metavar="[JOB[/REPLICA]:]PATH", type=click.Path())
+@click.argument("target", metavar="[JOB[/REPLICA]:]PATH", type=click.Path())
 @click.option("-c", "--container", default="", metavar="NAME", help="Default: the first.")
 @cluster.output
 @cluster.options

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: trainmaster delete mnist")
 @click.argument("words", nargs=-1, metavar="[JOB|KIND/NAME]... | KIND NAME...",
                 shell_complete=cluster.completes("jobs"))
-@click.option("-f", "--filename", "files", multiple=True, metavar="FILE|FOLDER|-", help="What this file describes.")
+@click.option("-f", "--filename", "files", multiple=True, type=click.Path(), metavar="FILE|FOLDER|-",
+              help="What this file describes.")
 @click.option("-l", "--selector", "labels", default="", metavar="LABELS", help="All that have these labels.")
 @click.option("--all", "everything", is_flag=True, help="All of the namespace: jobs, or of the kind.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Until it is gone, with its pods.")

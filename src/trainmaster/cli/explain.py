@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: trainmaster explain mnist")
 @click.argument("job", required=False, shell_complete=cluster.completes("jobs"))
-@click.option("-f", "--file", "files", multiple=True, metavar="FILE",
+@click.option("-f", "--file", "files", multiple=True, type=click.Path(), metavar="FILE",
               help="Jobs that are not submitted: would they start now, and if not, why?")
 @click.option("--quiet", "--hangs-after", default="5m", show_default=True, metavar="SPAN",
               help="Silence after which a job is suspected to hang.")

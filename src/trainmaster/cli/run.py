@@ -44,7 +44,8 @@ class WithArguments(click.Command):
 
 
 @click.command(cls=WithArguments, epilog="Example: trainmaster run train.py --workers 4 -- --epochs 3")
-@click.argument("targets", nargs=-1, required=True, metavar="MANIFEST|SCRIPT|FOLDER|-... [-- ARGUMENTS]")
+@click.argument("targets", nargs=-1, required=True, type=click.Path(),
+                metavar="MANIFEST|SCRIPT|FOLDER|-... [-- ARGUMENTS]")
 @click.option("--framework", type=click.Choice(FRAMEWORKS), help="Of the script. Default: by what it imports.")
 @click.option("--workers", type=click.IntRange(1), help="How many replicas of the script. Default: 1.")
 @click.option("--ps", "servers", type=click.IntRange(0), help="Parameter servers beside them.")
@@ -57,7 +58,8 @@ class WithArguments(click.Command):
 @click.option("--requirements", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
               help="Packages that the script needs; installed once for all that need the same.")
 @click.option("--image", help="The image to run in; needed on any cluster but the embedded one.")
-@click.option("--output", metavar="DIR", help="Keep the working directory of each replica in DIR/ROLE-INDEX.")
+@click.option("--output", type=click.Path(file_okay=False), metavar="DIR",
+              help="Keep the working directory of each replica in DIR/ROLE-INDEX.")
 @click.option("--hangs-after", default="5m", show_default=True, metavar="SPAN",
               help="Time without output and without CPU use after which a job is said to hang.")
 @click.option("-o", "form", type=click.Choice(FORMS), default="table", show_default=True,

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: trainmaster validate -f job.yaml")
-@click.argument("targets", nargs=-1, metavar="[FILE|FOLDER|-]...")
-@click.option("-f", "--filename", "named", multiple=True, metavar="FILE|FOLDER|-", help="As kubectl has it.")
+@click.argument("targets", nargs=-1, type=click.Path(), metavar="[FILE|FOLDER|-]...")
+@click.option("-f", "--filename", "named", multiple=True, type=click.Path(), metavar="FILE|FOLDER|-",
+              help="As kubectl has it.")
 @output
 def command(targets: tuple[str, ...], named: tuple[str, ...], form: str) -> None:
     """Say what is wrong with manifests, with file, line, field and remedy.
