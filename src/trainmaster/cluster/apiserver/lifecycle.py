@@ -276,12 +276,15 @@ def _metadata_faults(kind: Kind, thing: Object) -> Iterator[Cause]:
         yield causes.required("metadata.name", "name or generateName is required")
     else:
         yield from names.refused("metadata.name", name, kind.naming(name))
-    yield from _common_faults(meta)
+    yield from _common_faults(meta, {})
 
 
-def _common_faults(meta: Object) -> Iterator[Cause]:
-    yield from names.labels(meta.get("labels") or {}, "metadata.labels")
-    yield from names.annotations(meta.get("annotations") or {}, "metadata.annotations")
+def _common_faults(meta: Object, was: Object) -> Iterator[Cause]:
+    """`was` was found right before: what is the same there needs no second look."""
+    if (labels := meta.get("labels")) and labels != was.get("labels"):
+        yield from names.labels(labels, "metadata.labels")
+    if (annotations := meta.get("annotations")) and annotations != was.get("annotations"):
+        yield from names.annotations(annotations, "metadata.annotations")
     for finalizer in meta.get("finalizers") or ():
         yield from names.refused("metadata.finalizers", finalizer, names.qualified(finalizer))
     controllers = []
@@ -298,7 +301,7 @@ def _common_faults(meta: Object) -> Iterator[Cause]:
 
 
 def _update_faults(kind: Kind, new: Object, old: Object, part: str) -> list[Cause]:
-    found = list(_common_faults(new["metadata"]))
+    found = list(_common_faults(new["metadata"], old["metadata"]))
     if "deletionTimestamp" in old["metadata"]:
         known = old["metadata"].get("finalizers") or []
         added = [name for name in new["metadata"].get("finalizers") or () if name not in known]
