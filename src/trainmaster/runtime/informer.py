@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from trainmaster.api.meta import Object, Resource, revision_of
 from trainmaster.kube.client import Client, WatchEvent
-from trainmaster.kube.errors import ApiError, Gone, KubeError, Unreachable
+from trainmaster.kube.errors import ApiError, Gone, KubeError, Unreachable, is_transient
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.log import logger
 from trainmaster.runtime.store import Change, Index, LocalCopy, older
@@ -30,6 +30,7 @@ HEALTHY = 5.0
 # kind for a while. After as many of them in a row we list instead.
 REFUSALS = frozenset({400, 403, 404, 422, 504})
 PATIENCE = 3
+CATCHING_UP = 5       # times that a copy is asked for, over six seconds
 
 log = logger("informer")
 
@@ -73,6 +74,22 @@ class Informer:
     async def synced(self) -> None:
         """Return once the first list is in and told."""
         await self._synced.wait()
+
+    async def catch_up(self) -> None:
+        """Return once the copy is as new as what the caller knows of other kinds: watches do not keep step.
+
+        Of two that were cut, one may be back and tell an end while the other still waits to hear what led to it. A
+        server that does not answer is asked a few times; the watch brings what is missing later, as ever.
+        """
+        for attempt in range(1, CATCHING_UP + 1):
+            try:
+                await self._list()
+            except KubeError as error:
+                if not is_transient(error):
+                    return
+                await self._clock.sleep(_delay(attempt))
+            else:
+                return
 
     async def run(self) -> None:
         """List and watch until cancelled. A server that fails is asked again, ever more slowly."""

@@ -84,6 +84,7 @@ class _Follower:
         self._events = Informer(client, EVENTS, clock=clock, namespace=self._key.namespace, troubled=self._troubled)
         self._hangs_after, self._active = hangs_after, clock.monotonic()     # when something was last seen to happen
         self._away: asyncio.Task[None] | None = None
+        self._missed = False                                     # whether it was said that the server is away
         self._ended: asyncio.Future[Object] = asyncio.get_running_loop().create_future()
         self._replicas: dict[str, Replica] = {}                  # by pod UID
         self._failed: dict[str, datetime | None] = {}            # by pod UID, in the order their failure was seen
@@ -105,7 +106,9 @@ class _Follower:
             if self._job.copy.get(self._key.namespace, self._key.name) is None and not self._ended.done():
                 self._ended.set_exception(JobGone())
             job = await _unless_broken(self._ended, watching)
+            self._say_it_is_back()
             await self._pods.synced()
+            await self._pods.catch_up()
             reading = [task for attempt, task in self._logs.items() if self._is_over(attempt)]
             if reading:
                 await asyncio.wait(reading, timeout=LINGER)
@@ -163,7 +166,6 @@ class _Follower:
 
     async def _until_back(self) -> None:
         """One sentence when the server stays away, and one when it is back; nothing about a hiccup."""
-        told = False
         while True:
             await self._clock.sleep(HICCUP)
             try:
@@ -171,13 +173,17 @@ class _Follower:
             except KubeError as problem:
                 if not is_transient(problem):
                     break
-                if not told:
-                    told = True
+                if not self._missed:
+                    self._missed = True
                     self._view.note("the control plane does not answer; the replicas go on without it, and are shown "
                                     "again when it is back")
             else:
                 break
-        if told:
+        self._say_it_is_back()
+
+    def _say_it_is_back(self) -> None:
+        if self._missed:
+            self._missed = False
             self._view.note("the control plane is back")
 
     def _job_changed(self, _before: Object | None, after: Object | None) -> None:

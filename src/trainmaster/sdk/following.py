@@ -71,6 +71,7 @@ class Following:
         await self._pods.synced()
         self._begun = True
         await self._over.wait()
+        await self._pods.catch_up()
         # Servers that outlive the job (cleanPodPolicy None) are not waited for.
         ending = [task for (attempt, _), task in self._readers.items()
                   if not task.done() and self._life(attempt) != "running"]

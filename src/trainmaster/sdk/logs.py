@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 64         # logs that are put in the order of time together; each is a connection
 HELD = 256           # batches that may wait for a reader who is slower than the replicas
-LINGER = 10.0        # seconds that logs of ended replicas may take to arrive completely
+LINGER = 30.0        # seconds that logs of ended replicas may take to arrive completely
 PAUSE = 0.5
 REFUSALS = 60        # times that a server may fail to get the end of a log from its node
 

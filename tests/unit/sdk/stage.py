@@ -7,7 +7,7 @@ from trainmaster import AsyncClient
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object, Resource
 from trainmaster.kube.client import Client as KubeClient
-from trainmaster.kube.errors import ApiError
+from trainmaster.kube.errors import ApiError, Unreachable
 from trainmaster.kube.transport import Request, Response, Stream, Transport
 from trainmaster.testing.clock import VirtualClock
 
@@ -31,11 +31,14 @@ class Node:
     inner: Transport
     logs: dict[str, list[list[bytes | type[Exception]]]] = field(default_factory=dict)
     asked: list[Request] = field(default_factory=list)
+    blind: bool = False      # pods can be listed, not watched
 
     async def send(self, request: Request) -> Response:
         return await self.inner.send(request)
 
     async def open(self, request: Request) -> Stream:
+        if self.blind and request.path.endswith("/pods"):
+            raise Unreachable("cut")
         if not request.path.endswith("/log"):
             return await self.inner.open(request)
         self.asked.append(request)

@@ -217,6 +217,25 @@ async def test_following_goes_on_after_a_restart_of_the_server_and_of_the_replic
     assert [None, "2", "2", "2", None] == [query.get("sinceTime") for query in queries[:5]]
 
 
+async def test_following_reads_a_replica_of_which_no_watch_told_before_the_job_was_over(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    stage.node.blind = True
+    stage.node.logs = {"mnist-worker-0": [[b"1 a\n2 b\n"]]}
+    lines: list[str] = []
+
+    async def read() -> None:
+        lines.extend([line.text async for line in stage.sdk.logs("mnist", follow=True)])
+
+    reading = asyncio.create_task(read())
+    await stage.clock.settle()
+    await stage.pod("worker", 0)
+    await stage.state("mnist-worker-0", terminated={"exitCode": 0})
+    await stage.condition("Succeeded")
+    await stage.clock.run(reading)
+
+    assert ["a", "b"] == lines
+
+
 async def test_events_are_those_of_the_job_and_of_what_it_made(stage: Stage) -> None:
     job = await stage.sdk.submit(JOB)
 

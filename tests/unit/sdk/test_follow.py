@@ -59,11 +59,13 @@ class Network:
 
     away: bool = False
     cut: bool = False
+    blind: bool = False      # pods cannot be watched, although everything else works
 
     def plan(self, request: Request, _number: int) -> Fault | None:
-        if self.away:
+        of_pods = request.path.endswith("/pods") and ("watch", "true") in request.query
+        if self.away or (self.blind and of_pods):
             return Refuse()
-        if not self.cut and request.path.endswith("/pods") and ("watch", "true") in request.query:
+        if not self.cut and of_pods:
             self.cut = True
             return Cut(1)
         return None
@@ -140,6 +142,24 @@ async def test_of_several_failures_the_first_comes_first(story: Story) -> None:
     assert [("worker-1", "low on memory"), ("worker-0", "also low")] == [(f.replica, f.why) for f in outcome.failures]
 
 
+async def test_what_became_of_the_replicas_is_known_although_their_watch_lags_behind_that_of_the_job(
+    story: Story,
+) -> None:
+    await story.clock.settle()
+    story.network.blind = True
+    await story.pod(0)      # with it the watch of pods is cut, and it cannot begin again
+    await story.clock.settle()
+    await story.pod(1)
+    await story.pod_status(1, phase="Failed", reason="Evicted", message="low on memory")
+    await story.pod_status(0, phase="Succeeded")
+    await story.condition("Failed")
+
+    outcome = await story.clock.run(story.following)
+
+    assert [("worker-1", "low on memory")] == [(each.replica, each.why) for each in outcome.failures]
+    assert () == outcome.left_running
+
+
 async def test_that_a_replica_is_started_again_is_told_by_its_state_alone(story: Story) -> None:
     await story.pod(0)
     await story.clock.settle()
@@ -203,3 +223,16 @@ async def test_a_server_that_stays_away_is_one_sentence_and_its_return_another(s
     assert ["the control plane does not answer; the replicas go on without it, and are shown again when it is back"
             ] == away
     assert [*away, "the control plane is back"] == story.seen.notes
+
+
+async def test_an_end_that_the_server_tells_shows_that_it_is_back(story: Story) -> None:
+    await story.clock.settle()
+    story.network.away = True
+    await story.pod(0)
+    await story.clock.advance(20)
+    await story.condition("Succeeded")
+    story.network.away = False
+    await story.clock.run(story.following)
+
+    assert "the control plane is back" == story.seen.notes[-1]
+    assert 2 == len(story.seen.notes)
