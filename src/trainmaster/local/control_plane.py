@@ -23,6 +23,7 @@ from trainmaster.cluster.apiserver.auth import MASTERS, Authenticator, Identity,
 from trainmaster.cluster.apiserver.http import serve
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
+from trainmaster.cluster.controllers import announce
 from trainmaster.cluster.controllers import main as controllers
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.storage.main import Directories, local_path
@@ -114,6 +115,7 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         )
         stack.push_async_callback(listening.stop)
         stack.push_async_callback(server.close)   # first: it ends the watches that listening.stop would wait for
+        await announce.begin(installing, Api(POD_SIDE, listening.port))
         url = f"https://{HOST}:{listening.port}"
         write_kubeconfig(home.kubeconfig, url, known.authority, known.tokens["admin"])
         for node in here:

@@ -5,6 +5,7 @@ address is an argument: what is reachable depends on where the cluster's network
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +14,7 @@ from trainmaster.api.meta import Object, Resource, being_deleted, labels_of, met
 from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.slices import SERVICE_NAME
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import AlreadyExists
+from trainmaster.kube.errors import AlreadyExists, NotFound
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.controller import Controller
 from trainmaster.runtime.informer import Informer
@@ -32,11 +33,25 @@ class Api:
     port: int
 
 
+async def begin(client: Client, api: Api) -> None:
+    """Announce once, before the server says that it is ready: the first pod has its address among its variables."""
+    for resource, wanted in _wanted(api):
+        try:
+            found = await client.get(resource, NAME, NAMESPACE)
+        except NotFound:
+            found = None
+        await _settle(client, resource, found, wanted)
+
+
 async def run(client: Client, clock: Clock, kinds: Kinds, api: Api) -> None:
     """Announce until cancelled."""
     async with asyncio.TaskGroup() as group:
-        for resource, wanted in ((SERVICES, service), (ENDPOINTS, endpoints), (ENDPOINT_SLICES, endpoint_slice)):
-            group.create_task(_keep(client, clock, kinds, resource, wanted(api)))
+        for resource, wanted in _wanted(api):
+            group.create_task(_keep(client, clock, kinds, resource, wanted))
+
+
+def _wanted(api: Api) -> list[tuple[Resource, Object]]:
+    return [(SERVICES, service(api)), (ENDPOINTS, endpoints(api)), (ENDPOINT_SLICES, endpoint_slice(api))]
 
 
 def service(api: Api) -> Object:
@@ -79,14 +94,7 @@ async def _keep(client: Client, clock: Clock, kinds: Kinds, resource: Resource, 
     informer = Informer(client, resource, clock=clock, namespace=NAMESPACE, fields=f"metadata.name={NAME}")
 
     async def reconcile(_key: str) -> datetime | None:
-        found = informer.copy.get(NAMESPACE, NAME)
-        if found is None:
-            try:
-                await client.create(resource, wanted)
-            except AlreadyExists:
-                return None    # its watch is about to show it
-        elif not being_deleted(found) and (better := right(found, wanted)) is not None:
-            await client.replace(resource, better)
+        await _settle(client, resource, informer.copy.get(NAMESPACE, NAME), wanted)
         return None
 
     controller: Controller[str] = Controller(
@@ -97,6 +105,14 @@ async def _keep(client: Client, clock: Clock, kinds: Kinds, resource: Resource, 
     async with asyncio.TaskGroup() as group:
         group.create_task(informer.run())
         group.create_task(controller.run())
+
+
+async def _settle(client: Client, resource: Resource, found: Object | None, wanted: Object) -> None:
+    if found is None:
+        with suppress(AlreadyExists):    # its watch is about to show it
+            await client.create(resource, wanted)
+    elif not being_deleted(found) and (better := right(found, wanted)) is not None:
+        await client.replace(resource, better)
 
 
 def _about(labels: dict[str, str]) -> Object:

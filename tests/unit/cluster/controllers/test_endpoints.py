@@ -356,6 +356,18 @@ class TestAnnouncing:
         one = await client.get(ENDPOINT_SLICES, "kubernetes", "default")
         assert {SERVICE_NAME: "kubernetes"} == labels_of(one)
 
+    async def test_it_is_there_before_anybody_watches_and_nothing_of_it_is_written_twice(
+        self, cluster: Cluster, client: Client, clock: VirtualClock
+    ) -> None:
+        await announce.begin(client, Api("10.88.0.1", 1))
+        await announce.begin(client, self.api)
+        assert self.expected == await self.said(client)
+
+        wire = cluster.transport("announcer")
+        async with at_work(self.announcing(Client(wire), clock)):
+            await clock.settle()
+        assert [] == wire.writes
+
     async def test_it_is_put_right(self, cluster: Cluster, client: Client, clock: VirtualClock) -> None:
         async with at_work(self.announcing(cluster.client(), clock)):
             await clock.settle()
