@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 
 from kubeflow.training import TrainingClient
 
@@ -39,7 +40,11 @@ def train(parameters):
 training.create_job(name="line", train_func=train, parameters={"epochs": 50, "rate": 0.3}, num_workers=2,
                     num_procs_per_worker=1, resources_per_worker={"cpu": 1, "memory": "1Gi"})
 training.wait_for_job_conditions("line", wait_timeout=int(seconds), polling_interval=1)
-logs, _ = training.get_job_logs("line", is_master=False)
+until = time.monotonic() + 120
+while True:      # the job is over with its master; the worker may still be about to say its last word
+    logs, _ = training.get_job_logs("line", is_master=False)
+    if all("parameters" in text for text in logs.values()) or time.monotonic() > until:
+        break
 for pod, text in sorted(logs.items()):
     print(pod, text)
 training.delete_job("line")

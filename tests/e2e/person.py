@@ -5,8 +5,24 @@ import os
 import select
 import signal
 import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def eventually(look: Callable[[], T], holds: Callable[[T], bool], seconds: float = 120) -> T:
+    """What is seen as soon as it is as it should be; else the last that was seen, for the assertion to show.
+
+    For what comes a moment after what could be waited for: the first word of a process that runs, say.
+    """
+    deadline = time.monotonic() + seconds
+    while not holds(seen := look()) and time.monotonic() < deadline:
+        os.sched_yield()
+    return seen
 
 
 @dataclass(frozen=True)

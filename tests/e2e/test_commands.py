@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from tests.e2e.person import Person
+from tests.e2e.person import Person, eventually
 
 JOB = """\
 apiVersion: kubeflow.org/v1
@@ -33,7 +33,11 @@ def test_a_job_is_followed_entered_and_ended_across_the_death_of_the_control_pla
 
     says("up")
     assert "pytorchjob.kubeflow.org/steps created\n" == says("apply", "-f", "-", text=JOB)
-    assert "Running" in says("wait", "steps", "--for", "Running", "--timeout", "60s")
+    assert "Running" in says("wait", "steps", "--for", "Running", "--timeout", "110s")
+    # The job runs with the first of its replicas; what follows needs both.
+    begun = eventually(lambda: says("logs", "steps"), lambda said: "[worker-0]" in said and "[worker-1]" in said)
+    assert "[worker-0] step 1\n" in begun
+    assert "[worker-1] step 1\n" in begun
     following = subprocess.Popen(
         [*person.prefix, str(person.command), "logs", "-f", "steps"], env=person.environment, cwd=person.home,
         text=True, stdout=subprocess.PIPE)
@@ -55,9 +59,9 @@ def test_a_job_is_followed_entered_and_ended_across_the_death_of_the_control_pla
         says("cp", str(person.home / "stop"), "steps/worker-0:/tmp/note")
         assert f"{person.home / 'back'}\n" == says(
             "cp", "-o", "name", "steps/worker-0:/tmp/note", str(person.home / "back"))
-        for replica in ("worker-1", "worker-0"):      # with worker 0 the job ends, and takes the others along
+        for replica in ("worker-1", "worker-0"):
             says("cp", str(person.home / "stop"), f"steps/{replica}:/tmp/stop")
-        assert "Succeeded" in says("wait", "steps", "--timeout", "60s")
+        assert "Succeeded" in says("wait", "steps", "--timeout", "110s")
         told = first + following.stdout.read()
         assert 0 == following.wait(60)
     finally:

@@ -47,7 +47,7 @@ def _said_by_all(person: Person, name: str) -> str:
     job = next(one for one in yaml.safe_load_all(MANIFESTS[name].read_text()) if "apiVersion" in one and
                one["apiVersion"] == "kubeflow.org/v1")
     chosen = f"--selector=training.kubeflow.org/job-name={job['metadata']['name']}"
-    person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=120s", "pods", chosen, timeout=140)
+    person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=300s", "pods", chosen, timeout=320)
     return person.kubectl("logs", "--tail=-1", "--max-log-requests=10", chosen)
 
 

@@ -143,7 +143,8 @@ def trained(person: Person, name: str, case: Case) -> str:
     try:
         person.kubectl("wait", "--for=condition=Succeeded", f"--timeout={PATIENCE}s", f"{kind}/{name}",
                        timeout=PATIENCE + 20)
-        person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s", "pods", chosen)
+        person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=300s", "pods", chosen,
+                       timeout=320)
     except AssertionError as error:
         error.add_note(person.kubectl("get", "pods", chosen, "-o", "wide"))
         error.add_note(person.kubectl("logs", "--prefix", "--tail=20", "--ignore-errors", chosen, "-c", case.container))

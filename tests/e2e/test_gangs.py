@@ -14,6 +14,7 @@ import pytest
 import yaml
 from tests.kubernetes.processes import processes
 
+from trainmaster.cluster.simulated.nodes import named
 from trainmaster.local import parts
 from trainmaster.local.asked import Asked
 from trainmaster.local.home import Home
@@ -64,7 +65,11 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             started.start(part.name, [sys.executable, "-P", "-m", part.module, asked.words()],
                           {**os.environ, "TRAINMASTER_HOME": str(home.path)})
             started.wait(part.name, lambda: "server" in (part.facts() or {}))
-            return Person(home.kubeconfig, tmp_path)
+            person = Person(home.kubeconfig, tmp_path)
+            for node in named(asked.simulated_nodes):      # the server is there before them
+                person("wait", f"node/{node}", "--for=create", "--timeout=90s")
+                person("wait", f"node/{node}", "--for=condition=Ready", "--timeout=90s")
+            return person
 
         yield start
 

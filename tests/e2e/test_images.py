@@ -47,7 +47,7 @@ def test_an_oci_archive_runs_with_its_own_files_and_words(person: Person) -> Non
 
 
 def test_a_name_that_is_none_ends_the_run_with_the_reason(person: Person) -> None:
-    done = person.trainmaster("run", "-", text=job("no-name", "<训练镜像>"), timeout=60)
+    done = person.trainmaster("run", "-", text=job("no-name", "<训练镜像>"))
 
     assert done.returncode in (1, 2), done.stdout + done.stderr
     assert "is not an image name" in done.stdout + done.stderr

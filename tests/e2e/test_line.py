@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.e2e.person import Person
+from tests.e2e.person import Person, eventually
 
 from trainmaster.cluster.kubelet import cgroups
 from trainmaster.testing import census
@@ -73,10 +73,13 @@ def test_kubectl_takes_a_job_from_its_manifest_to_its_end_and_nothing_stays(pers
         " ".join(line.split()[:3]) if line.startswith("NAME") else " ".join(line.split()[:2])
         for line in person.kubectl("get", "tfjob").splitlines()
     ]
+    # The job is over with worker 0; the other goes on to its own end.
+    person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=110s", "pod/small-worker-1")
     said = person.kubectl("logs", "small-worker-1")
     assert "received gradient for small-worker-1 at 10.88." in said
     assert said.index("loss 2.0") < said.index("loss 1.0")
-    described = person.kubectl("describe", "tfjob", "small")
+    described = eventually(lambda: person.kubectl("describe", "tfjob", "small"),
+                           lambda said: "SuccessfulCreatePod" in said)      # events are written beside the work
     assert "SuccessfulCreatePod" in described
     assert "TFJobSucceeded" in described
     ours = person.kubectl("get", "pods,services", "-l", "training.kubeflow.org/job-name=small", "-o", "name").split()

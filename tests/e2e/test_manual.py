@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import DOCS, ROOT, blocks, commands, files, mentioned
 from tests.e2e.conftest import somebody
-from tests.e2e.person import Person
+from tests.e2e.person import Person, eventually
 
 PAGES = [page for page in (
     str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
@@ -87,7 +87,11 @@ class Reader:
         self.types("trainmaster up")
         self.types("trainmaster delete --all")
         self.types("trainmaster apply -f -", job("mnist", "infinity"))
-        self.types("trainmaster wait mnist --for Running --timeout 60s")
+        self.types("trainmaster wait mnist --for Running --timeout 110s")
+        # It runs with the first of its replicas, and that before the replica has done anything.
+        said = eventually(lambda: self._person.run("bash", "-c", "trainmaster logs mnist").stdout,
+                          lambda said: 2 == said.count("step 1/1"))
+        assert 2 == said.count("step 1/1"), said
         self.changed = False
 
     def types(self, line: str, text: str = "") -> None:

@@ -16,13 +16,26 @@ for host in ("kubernetes.default.svc", "kubernetes", by_variables):
     with urllib.request.urlopen(request, timeout=20, context=trust) as answer:
         print([item["metadata"]["name"] for item in json.load(answer)["items"]])
 """
+# Services lead to a pod a moment after it is ready.
+PATIENT = """
+import time, urllib.request
+until = time.monotonic() + 100
+while True:
+    try:
+        print(urllib.request.urlopen("http://ADDRESS", timeout=20).status)
+        break
+    except OSError:
+        if time.monotonic() > until:
+            raise
+        time.sleep(0.1)
+"""
 SERVE = "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=8000)"
 
 
-def pod(name: str, program: str, **spec: object) -> str:
-    container = {"name": "main", "image": "example.org/any:1", "command": ["python3", "-u", "-c", program]}
+def pod(name: str, program: str, **container: object) -> str:
+    made = {"name": "main", "image": "example.org/any:1", "command": ["python3", "-u", "-c", program], **container}
     return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
-                       "spec": {"restartPolicy": "Never", "containers": [container], **spec}})
+                       "spec": {"restartPolicy": "Never", "containers": [made]}})
 
 
 @pytest.mark.usefixtures("kubectl")
@@ -30,20 +43,20 @@ def test_pods_reach_the_api_server_and_services_by_their_addresses(person: Perso
     assert 0 == person.trainmaster("up").returncode
     person.kubectl("create", "clusterrolebinding", "see", "--clusterrole=view", "--serviceaccount=default:default")
     person.kubectl("create", "-f", "-", text=pod("asks", ASK_API))
-    person.kubectl("create", "-f", "-", text=pod("web", SERVE))
+    person.kubectl("create", "-f", "-", text=pod(
+        "web", SERVE, readinessProbe={"tcpSocket": {"port": 8000}, "periodSeconds": 1}))
     person.kubectl("expose", "pod", "web", "--port=80", "--target-port=8000", "--type=NodePort")
-    person.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/web")
+    person.kubectl("wait", "--for=condition=Ready", "--timeout=110s", "pod/web")
 
-    person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s", "pod/asks")
+    person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=110s", "pod/asks")
     assert [True] * 3 == ["asks" in line for line in person.kubectl("logs", "asks").splitlines()]
 
     address = person.kubectl("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
-    program = f"import urllib.request as u; print(u.urlopen('http://{address}', timeout=20).status)"
-    person.kubectl("create", "-f", "-", text=pod("client", program))
-    person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s", "pod/client")
+    person.kubectl("create", "-f", "-", text=pod("client", PATIENT.replace("ADDRESS", address)))
+    person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=110s", "pod/client")
     assert "200\n" == person.kubectl("logs", "client")
 
     port = person.kubectl("get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}")
-    done = person.run("python3", "-c", f"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{port}').status)")
+    done = person.run("python3", "-c", PATIENT.replace("ADDRESS", f"127.0.0.1:{port}"))
     assert "200\n" == done.stdout, done.stderr
     assert 0 == person.trainmaster("down").returncode

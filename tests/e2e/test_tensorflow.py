@@ -24,6 +24,8 @@ def test_two_parameter_servers_and_four_workers_learn_digits(person: Person) -> 
     person.kubectl("create", "-f", "-", text=MANIFEST.read_text().replace("<训练镜像>", IMAGE))
     person.kubectl("wait", "--for=condition=Succeeded", "--timeout=400s", f"tfjob/{name}", timeout=420)
 
+    workers = [f"pod/{name}-worker-{index}" for index in range(4)]      # the job is over with the first of them
+    person.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=300s", *workers, timeout=320)
     for index in range(4):
         said = person.kubectl("logs", f"{name}-worker-{index}")
         losses = [float(loss) for loss in re.findall(r"step \d+(?:/\d+)? loss ([\d.]+)", said)]

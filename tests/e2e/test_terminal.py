@@ -108,21 +108,21 @@ def test_who_reads_only_the_first_lines_is_not_kept(person: Person, folder_of: s
 def test_a_control_plane_that_comes_back_costs_two_sentences_and_no_line(person: Person, folder_of: str) -> None:
     person.trainmaster("up")
     running = subprocess.Popen(
-        [*person.prefix, str(person.command), "run", f"{folder_of}/short.py", "--workers", "2"], text=True,
+        [*person.prefix, str(person.command), "run", f"{folder_of}/short.py", "--workers", "2"], bufsize=0,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=person.environment, cwd=person.home)
     assert running.stdout is not None
-    first = running.stdout.readline()
+    first = running.stdout.readline()      # without a buffer, in which `communicate` would not look for what follows
     person.kill("control-plane")
     assert 0 == person.trainmaster("up").returncode
 
-    out, err = running.communicate(timeout=90)
+    out, err = (each.decode() for each in running.communicate(timeout=300))
 
     assert 0 == running.returncode, err
     away = "· the control plane does not answer; the replicas go on without it, and are shown again when it is back"
     noted = [line for line in err.splitlines() if "control plane" in line]
     assert noted in ([], [away, "· the control plane is back"])      # a quick one is back before it is missed
     assert "cannot watch" not in err
-    lines = (first + out).splitlines()
+    lines = (first.decode() + out).splitlines()
     for worker in ("worker-0", "worker-1"):
         assert [f"[{worker}] tick {tick}/60" for tick in range(60)] == [
             line for line in lines if line.startswith(f"[{worker}]")]
