@@ -173,7 +173,7 @@ async def test_a_watch_is_read_event_by_event_and_closed_when_left() -> None:
             return found
 
         assert [0, 1, 2] == await aside(some)
-        await asyncio.wait_for(left.wait(), 10)
+        await asyncio.wait_for(left.wait(), 60)
 
 
 async def test_credentials_of_a_program_are_asked_for_again_when_refused_or_expired() -> None:

@@ -112,7 +112,7 @@ async def test_the_last_figure_of_a_pod_that_ends_is_told_at_once(story: Story) 
         await story.client.patch(PODS, "a-worker-0", "default", {"status": {"containerStatuses": [
             {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0, "state": ended}]}},
             subresource="status")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not story.door.said:  # noqa: ASYNC110  files are read in a thread, which virtual time does not see
                 await asyncio.sleep(0.01)
 

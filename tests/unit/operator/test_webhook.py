@@ -148,7 +148,7 @@ async def test_a_configuration_that_comes_later_or_is_written_over_is_told_again
 
 async def trusted(cluster: Cluster, wanted: str) -> None:
     """Return once the configuration trusts this authority."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for _ in cluster.client().watch(VALIDATING_WEBHOOKS, revision="0"):
             if await bundles(cluster) == {wanted}:
                 return

@@ -29,7 +29,7 @@ class Joined:
     writer: asyncio.StreamWriter
 
     async def over(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.passing
 
 

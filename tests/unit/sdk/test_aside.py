@@ -45,7 +45,7 @@ def test_leaving_early_stops_it(most: int) -> None:
     assert 0 == next(reading)
     reading.close()
 
-    assert ended.wait(10)
+    assert ended.wait(60)
     assert "trainmaster-stream" not in [thread.name for thread in threading.enumerate()]
 
 

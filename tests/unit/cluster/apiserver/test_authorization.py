@@ -103,19 +103,20 @@ async def test_what_was_forgotten_is_read_again(api: Api) -> None:
     assert access.allows(Identity("ann"), wanted)
 
 
-async def test_a_question_asked_before_costs_microseconds(api: Api) -> None:
-    """2 µs where it was measured. The best of many tries, so that only its own cost counts."""
-    access, who = Rbac(api.store), account("kube-system", "generic-garbage-collector")
-    wanted = Attributes("get", "", "pods", "", "default", "x")
-    assert access.decide(who, wanted).allowed
+async def test_a_question_asked_before_costs_next_to_nothing(api: Api) -> None:
+    """1 µs where it was measured, and the first one a thousand. The best of many tries: only its own cost counts."""
+    who, wanted = account("kube-system", "generic-garbage-collector"), Attributes("get", "", "pods", "", "default", "x")
 
-    def took() -> int:
+    def took(access: Rbac, times: int) -> float:
         began = perf_counter_ns()
-        for _ in range(100):
-            access.decide(who, wanted)
-        return perf_counter_ns() - began
+        for _ in range(times):
+            assert access.decide(who, wanted).allowed
+        return (perf_counter_ns() - began) / times
 
-    assert min(took() for _ in range(50)) / 100 < 10_000
+    first = min(took(Rbac(api.store), 1) for _ in range(10))
+    access = Rbac(api.store)
+    took(access, 1)
+    assert min(took(access, 100) for _ in range(50)) < first / 100
 
 
 async def test_applying_to_nothing_takes_the_right_to_create(api: Api) -> None:

@@ -69,7 +69,7 @@ class World:
             yield
         finally:
             stop.set()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await running          # nothing waits for a volume any more
 
     @asynccontextmanager

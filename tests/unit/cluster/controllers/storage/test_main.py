@@ -96,7 +96,7 @@ async def test_a_claim_waits_for_its_first_pod_and_goes_with_all_that_is_in_it(w
 
 async def _until(world: World, phases: tuple[list[str], list[str]]) -> None:
     """Files are deleted in a thread, which virtual time does not see."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while phases != await world.phases():  # noqa: ASYNC110  nobody signals it
             await asyncio.sleep(0.01)
 
