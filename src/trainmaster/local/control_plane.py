@@ -25,6 +25,7 @@ from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.controllers import announce
 from trainmaster.cluster.controllers import main as controllers
+from trainmaster.cluster.controllers import stranded
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.storage.main import Directories, local_path
 from trainmaster.cluster.kubelet.removal import remove
@@ -53,7 +54,8 @@ from trainmaster.runtime.supervision import Work, kept_running
 ADMIN = Identity("trainmaster-admin", (MASTERS,))
 HOST = "127.0.0.1"
 POD_SIDE = keys.SERVER_ADDRESSES[-1]      # this machine as pods see it; loopback is their own
-NOT_OF_THE_API = frozenset({"scheduler", "operator", "simulated-nodes"})   # what `up --only apiserver` leaves out
+# What `up --only apiserver` leaves out. Who brings nodes of his own may bind pods to them before they are there.
+NOT_OF_THE_API = frozenset({"scheduler", "operator", "simulated-nodes", "pod-garbage-collector"})
 # The same rules as the operator's webhook on other clusters, without a call.
 JOBS_AT_THE_DOOR = (door.configuration("", ""), lambda request, _look: door.judged(request))
 AT_THE_DOOR = (JOBS_AT_THE_DOOR, *queue_door.DOORS)
@@ -161,6 +163,7 @@ def workers(
                                                directories=directories),
         "scheduler": lambda: schedule(scheduling, clock, asked, frozenset(directories.nodes)),
         "operator": lambda: operate(training, clock, Site(gang_scheduler=GANG_SCHEDULERS[asked.gang_scheduler])),
+        "pod-garbage-collector": lambda: stranded.run(managing("pod-garbage-collector"), clock),
         "simulated-nodes": lambda: simulated.run(managing("simulated-nodes"), clock, asked.simulated_nodes,
                                                  asked.simulated_offers),
     }

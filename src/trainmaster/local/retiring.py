@@ -22,12 +22,14 @@ ALIVE = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="
 
 
 async def retire(client: Client, here: AbstractSet[str]) -> None:
-    """Remove nodes of ours that are not here, and the pods that were to run on them, or on nodes that nobody knows."""
+    """Remove nodes of ours that are not here, and the pods that were to run on them.
+
+    Those of nodes that nobody knows are left to the controller that looks for them all the time.
+    """
     known = {name_of(node): node for node in (await client.list(NODES)).items}
     gone = [name for name, node in known.items() if name not in here and (is_ours(node) or is_simulated(node))]
-    there = {*here, *known}.difference(gone)
-    for pod in (await client.list(PODS, fields=ALIVE)).items:
-        if pod["spec"]["nodeName"] not in there:
+    for pod in (await client.list(PODS, fields=ALIVE)).items if gone else ():
+        if pod["spec"]["nodeName"] in gone:
             log.info("a pod's node is no longer here", pod=name_of(pod), namespace=namespace_of(pod))
             with suppress(NotFound):
                 await client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod), grace=0)

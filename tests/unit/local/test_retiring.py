@@ -32,5 +32,5 @@ async def test_what_was_to_run_on_a_node_that_is_gone_goes_with_it() -> None:
 
         assert ["box", "simulated-0", "theirs"] == [name_of(each) for each in (await client.list(NODES)).items]
         assert ["box", "theirs"] == [name_of(each) for each in (await client.list(LEASES, LEASE_NAMESPACE)).items]
-        assert ["ended", "other", "pretends-0", "stays", "waits"] == [
+        assert ["ended", "lost", "other", "pretends-0", "stays", "waits"] == [
             name_of(each) for each in (await client.list(PODS)).items]

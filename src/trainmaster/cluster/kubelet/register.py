@@ -63,9 +63,11 @@ async def keep_alive(settings: NodeSettings, client: Client, clock: Clock, notes
     while True:
         try:
             await _renew(settings.name, client, clock)
+            # Each time, as a kubelet does: pods of a node that is not there are let go before the next report.
+            found = await client.get(NODES, settings.name)
             wanted = conditions(measured(settings.run), notes())
             if wanted != said or clock.monotonic() - last_report >= REPORT_SECONDS:
-                await _report(settings, client, clock, await client.get(NODES, settings.name), wanted)
+                await _report(settings, client, clock, found, wanted)
                 last_report, said = clock.monotonic(), wanted
             trouble = False
         except NotFound:

@@ -1,14 +1,19 @@
 """What is said of the node: conditions from measures, and the times at which they became true."""
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from trainmaster.api.core import NODES
 from trainmaster.cluster.apiserver.documents import Version
+from trainmaster.cluster.controllers.stranded import QUARANTINE
 from trainmaster.cluster.kubelet.pressure import Machine, measured
-from trainmaster.cluster.kubelet.register import conditions, status
+from trainmaster.cluster.kubelet.register import conditions, keep_alive, register, status
 from trainmaster.cluster.kubelet.settings import NodeSettings
+from trainmaster.testing.clock import VirtualClock
+from trainmaster.testing.cluster import embedded
 
 GIBI = 1 << 30
 WELL = Machine(8 * GIBI, (100 * GIBI, 200 * GIBI), (500, 32768))
@@ -69,3 +74,18 @@ def test_the_node_is_of_the_release_that_the_server_names(tmp_path: Path) -> Non
     info = status(settings, {}, datetime(2026, 1, 1, tzinfo=UTC), conditions(WELL, {}))["nodeInfo"]
 
     assert Version().git_version == info["kubeletVersion"] == info["kubeProxyVersion"]
+
+
+async def test_a_node_that_somebody_deleted_is_back_before_its_pods_are_let_go(tmp_path: Path) -> None:
+    clock, settings = VirtualClock(), NodeSettings("here", tmp_path, tmp_path, tmp_path, "8", "16Gi")
+    async with embedded(clock) as cluster:
+        client = cluster.client()
+        await register(settings, client, clock)
+        alive = asyncio.create_task(keep_alive(settings, client, clock))
+        await clock.advance(60)
+        await client.delete(NODES, "here")
+        await clock.advance(QUARANTINE.total_seconds() / 2)
+
+        assert "8" == (await client.get(NODES, "here"))["status"]["capacity"]["cpu"]
+        alive.cancel()
+        await asyncio.gather(alive, return_exceptions=True)
