@@ -30,7 +30,7 @@ async def refused(awaitable):
 async def seen(api, since, name, enough):
     """Events of one config map, from a revision on, until they are enough."""
     found = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for kind, thing in api.watch("configmaps", namespace=namespace, since=since,
                                            field_selector={"metadata.name": name}):
             found.append((kind, thing))
@@ -117,7 +117,7 @@ async def custom(api):
         "spec": {"group": GROUP, "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
                  "versions": versions}})
     await definition.create()
-    await definition.wait("condition=Established", timeout=10)
+    await definition.wait("condition=Established", timeout=60)
     print("definition", sorted(each.type for each in definition.status.conditions if each.status == "True"))
     foo = {"metadata": {"name": "f", "namespace": namespace}, "spec": {"size": 1}}
     made = await Foo(foo)

@@ -32,7 +32,7 @@ def seen(since, name, enough):
     """Events of one config map, from a revision on, until they are enough."""
     found = []
     for kind, thing in client.watch(ConfigMap, resource_version=since, fields={"metadata.name": name},
-                                    server_timeout=20):
+                                    server_timeout=60):
         found.append((kind, thing))
         if enough(found):
             break

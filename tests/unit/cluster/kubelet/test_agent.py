@@ -96,10 +96,12 @@ async def test_pods_find_each_other_by_the_names_of_services(node: Node) -> None
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "one", "namespace": "default"},
         "spec": {"clusterIP": "None", "selector": {"app": "one"}, "ports": [{"port": 9000}]},
     })
-    serve = "import socket; c = socket.create_server(('', 9000)).accept()[0]; c.sendall(c.recv(9)[::-1])"
+    serve = ("import socket; s = socket.create_server(('', 9000)); print('ready', flush=True); "
+             "c = s.accept()[0]; c.sendall(c.recv(9)[::-1])")
     ask = "import socket; c = socket.create_connection(('one.default.svc', 9000)); c.sendall(b'abc'); print(c.recv(9))"
     await node.pod("one", f'exec {SYSTEM_PYTHON} -c "{serve}"')
     await node.phase("one", "Running")
+    await node.heard("one", "ready")
     await node.pod("two", f'getent hosts nowhere || echo none; {SYSTEM_PYTHON} -c "{ask}"')
 
     await node.phase("two", "Succeeded")

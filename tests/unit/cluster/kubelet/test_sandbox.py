@@ -158,9 +158,9 @@ def test_two_pods_talk_by_name(run: Run) -> None:
         "c.sendall(c.recv(9)[::-1]); print(socket.gethostname())"
     )
     ask = (
-        "import socket, time; s = socket.create_server(('', 9000)); t = time.monotonic(); "
-        "c = socket.create_connection(('one', 9000), 9); c.sendall(b'abc'); print(c.recv(9).decode()); "
-        "print(time.monotonic() - t)"
+        "import socket, struct; s = socket.create_server(('', 9000)); c = socket.create_connection(('one', 9000), 60); "
+        "about = c.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104); c.sendall(b'abc'); print(c.recv(9).decode()); "
+        "print(struct.unpack_from('I', about, 68)[0], struct.unpack_from('I', about, 100)[0])"
     )
     found = run(
         {"pod": "one", "argv": [SYSTEM_PYTHON, "-c", serve], "wait": False, "execs": []},      # until it is ready
@@ -168,7 +168,9 @@ def test_two_pods_talk_by_name(run: Run) -> None:
     )["steps"]
 
     assert "cba" == found[1]["out"][0]
-    assert float(found[1]["out"][1]) < 1.0, "the first connection waited for a lost ARP request"
+    # By the kernel's own measure, in which no process has to get its turn: microseconds to the answer, and repetitions.
+    there_and_back, again = map(int, found[1]["out"][1].split())
+    assert (True, 0) == (there_and_back < 900_000, again), "the first connection waited for a lost ARP request"
 
 
 def test_what_a_container_sees(run: Run) -> None:

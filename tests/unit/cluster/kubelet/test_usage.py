@@ -1,11 +1,12 @@
 """What is used: counters to rates, from control groups of either version and from processes."""
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.unit.cluster.kubelet.node import Node, soon
+from tests.unit.cluster.kubelet.node import PATIENCE, Node, soon
 
 from trainmaster.cluster.kubelet.cgroups import Cgroups
 from trainmaster.cluster.kubelet.usage import MACHINE, Key, Look, Looks, Place, Usage, look_at, told
@@ -74,9 +75,12 @@ async def test_a_busy_and_an_idle_container(node: Node) -> None:
         record = node.settings.pods / found["metadata"]["uid"] / "main" / "0" / "shim.json"
         shims[name] = json.loads(record.read_text())["pid"]
 
-    summary = json.loads(await node.ask("GET", "/stats/summary"))
-    used = {pod["podRef"]["name"]: pod["containers"][0] for pod in summary["pods"]}
-    assert used["busy"]["cpu"]["usageNanoCores"] > used["idle"]["cpu"]["usageNanoCores"]
+    async with asyncio.timeout(PATIENCE):
+        while True:      # a machine with other things to do may give it nothing for as long as two looks are apart
+            summary = json.loads(await node.ask("GET", "/stats/summary"))
+            used = {pod["podRef"]["name"]: pod["containers"][0] for pod in summary["pods"]}
+            if used["busy"]["cpu"]["usageNanoCores"] > used["idle"]["cpu"]["usageNanoCores"]:
+                break
     assert 0 < used["idle"]["memory"]["workingSetBytes"] < 100_000_000
     assert summary["node"]["memory"]["workingSetBytes"] > used["busy"]["memory"]["workingSetBytes"]
 
