@@ -87,11 +87,20 @@ async def _restart_replica(session: Session, job: Job, replica: str) -> Job:
         raise NotPossible(f"{_called(job)} has {job.state.lower()}; restart the job as a whole.")
     pods = (await session.client.list(PODS, job.namespace, labels=job.pods)).items
     meant = [pod for pod in pods if replica.lower() in (replica_of(pod).name, name_of(pod))]
+    if not meant and _is_to_be_made(job, replica):
+        return job      # with a new pod, as was asked
     if not meant:
         names = ", ".join(sorted(replica_of(pod).name for pod in pods)) or "none"
         raise NoReplica(f"{_called(job)} has no replica '{replica}' (found: {names}).")
     await session.client.delete(PODS, name_of(meant[0]), job.namespace, uid=uid_of(meant[0]))
     return job
+
+
+def _is_to_be_made(job: Job, replica: str) -> bool:
+    """Whether a replica that has no pod now gets one: of a job that was resumed or scaled a moment ago, say."""
+    suspended = ((job.object.get("spec") or {}).get("runPolicy") or {}).get("suspend")
+    names = {f"{role.name.lower()}-{index}" for role in job.roles() for index in range(role.replicas)}
+    return is_training(job.resource) and not suspended and replica.lower().removeprefix(f"{job.name}-") in names
 
 
 async def _again(session: Session, job: Job) -> Job:

@@ -93,6 +93,17 @@ async def test_restart_of_one_replica_deletes_its_pod(stage: Stage) -> None:
     assert [uid_of(kept)] == left
 
 
+async def test_restart_of_a_replica_whose_pod_is_about_to_be_made(stage: Stage) -> None:
+    await stage.sdk.submit(JOB)
+    for name in ("worker-1", "mnist-ps-0"):
+        assert "mnist" == (await stage.sdk.restart("mnist", replica=name)).name
+    with pytest.raises(NoReplica, match="has no replica 'worker-2'"):
+        await stage.sdk.restart("mnist", replica="worker-2")
+    await stage.sdk.suspend("mnist")
+    with pytest.raises(NoReplica, match="has no replica 'worker-1'"):
+        await stage.sdk.restart("mnist", replica="worker-1")
+
+
 async def test_delete_waits_until_it_is_gone(stage: Stage) -> None:
     await stage.sdk.submit(JOB)
     await stage.clock.run(stage.sdk.delete("mnist"))
