@@ -29,7 +29,7 @@ from trainmaster.local.home import Home
 SIMULATED = {"cpu": "64", "memory": "64Gi", "ephemeral-storage": "100Gi"}      # by a node that only pretends
 NAMESPACE = "training"
 PROGRAMS = ("etcd", "kube-apiserver", "kubectl", "kube-controller-manager")  # of the real one
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def real(plane: ControlPlane, kubectl: Path, folder: Path) -> Iterator[Cluster]:
         install = Kubectl(kubectl, cluster, folder)
         documents = subprocess.run(trainmaster("crds"), capture_output=True, text=True, timeout=PATIENCE, check=True)
         install.output("apply", "-f", "-", stdin=documents.stdout)
-        install.output("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        install.output("wait", "--for=condition=Established", "crd", "--all", "--timeout=100s")
         # Only now: the garbage collector looks for new kinds every 30 seconds, and at its start.
         plane.start_controllers("garbage-collector-controller", "namespace-controller")
         started.start("operator", trainmaster("operator", f"--kubeconfig={cluster.kubeconfig}"))

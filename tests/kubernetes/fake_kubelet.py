@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainmaster.api.core import NODES, PODS
-from trainmaster.api.meta import Object, being_deleted, name_of, namespace_of, timestamp, uid_of
+from trainmaster.api.meta import Object, being_deleted, name_of, namespace_of, revision_of, timestamp, uid_of
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import AlreadyExists, Conflict, NotFound
 from trainmaster.kube.kubeconfig import load, transport
@@ -63,7 +63,9 @@ class FakeKubelet:
             binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
             await self._client.create(PODS, binding, namespace=namespace, name=name, subresource="binding")
         elif status.get("phase", "Pending") == "Pending":
-            await report(self._client, pod, "Running", {"running": {"startedAt": timestamp(datetime.now(UTC))}})
+            # Only if it is still as we saw it: by now a test may have let it end.
+            await report(self._client, pod, "Running", {"running": {"startedAt": timestamp(datetime.now(UTC))}},
+                         {"resourceVersion": revision_of(pod)})
 
 
 async def end(client: Client, name: str, namespace: str, code: int = 0) -> None:
@@ -74,7 +76,9 @@ async def end(client: Client, name: str, namespace: str, code: int = 0) -> None:
     await report(client, pod, "Failed" if code else "Succeeded", {"terminated": ending})
 
 
-async def report(client: Client, pod: Object, phase: str, state: Object) -> None:
+async def report(
+    client: Client, pod: Object, phase: str, state: Object, only: Mapping[str, str] = NOTHING_MORE
+) -> None:
     now, runs = timestamp(datetime.now(UTC)), phase == "Running"
     status = {
         "phase": phase,
@@ -105,7 +109,7 @@ async def report(client: Client, pod: Object, phase: str, state: Object) -> None
             for container in pod["spec"]["containers"]
         ],
     }
-    patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
+    patch = {"metadata": {"uid": uid_of(pod), **only}, "status": status}
     await client.patch(PODS, name_of(pod), namespace_of(pod), patch, subresource="status")
 
 

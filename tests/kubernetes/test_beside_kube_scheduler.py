@@ -62,7 +62,7 @@ def cluster(
             there = {VOLCANO_GROUP} | ({KUBE_BATCH_GROUP} if of_document or gang == "kube-batch" else set())
             groups = [each for each in definitions() if each["spec"]["group"] in there]
             person("apply", "--server-side", "-f", "-", given=yaml.safe_dump_all([*job_definitions(), *groups]))
-            person("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+            person("wait", "--for=condition=Established", "crd", "--all", "--timeout=100s")
             asyncio.run(a_node(place, {name.replace("gpu", "nvidia.com/gpu"): each for name, each in offers.items()}))
             plane.start_controllers("garbage-collector-controller")
             plane.start_scheduler()
@@ -103,7 +103,7 @@ def test_a_gang_waits_for_what_kube_scheduler_gave_and_gets_it_when_it_is_free(c
     for index in range(2):
         person.until(f"pod/single-{index}", ".status.phase", "Running")
     person("create", "-f", "-", given=gang("train", 3, GPU))
-    person("wait", "pod/train-0", "--for=condition=PodScheduled=False", "--timeout=30s")
+    person("wait", "pod/train-0", "--for=condition=PodScheduled=False", "--timeout=100s")
     assert {"Pending"} == {person.pods()[f"train-{index}"] for index in range(3)}
 
     person("delete", "pod", "single-0")

@@ -40,7 +40,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def test_create_get_and_delete(kubectl: Kubectl, name: str) -> None:
     assert kubectl.output("create", "-f", "-", stdin=job(name)) == f"tfjob.kubeflow.org/{name} created\n"
-    kubectl.output("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=30s")
+    kubectl.output("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=100s")
 
     head, line = kubectl.output("get", "tfjob", name).splitlines()
     assert head.split() == ["NAME", "STATE", "AGE"]
@@ -49,7 +49,7 @@ def test_create_get_and_delete(kubectl: Kubectl, name: str) -> None:
     pods = kubectl.output("get", "pods", "-l", f"training.kubeflow.org/job-name={name}", "-o", "name").split()
     assert pods == [f"pod/{name}-ps-0", f"pod/{name}-worker-0", f"pod/{name}-worker-1"]
 
-    assert "deleted" in kubectl.output("delete", "tfjob", name, "--timeout=30s")
+    assert "deleted" in kubectl.output("delete", "tfjob", name, "--timeout=100s")
     gone = kubectl("get", "tfjob", name)
     assert gone.returncode == 1
     assert gone.stderr == f'Error from server (NotFound): tfjobs.kubeflow.org "{name}" not found\n'
@@ -57,7 +57,7 @@ def test_create_get_and_delete(kubectl: Kubectl, name: str) -> None:
 
 def test_get_watch_follows(kubectl: Kubectl, name: str) -> None:
     kubectl.output("create", "-f", "-", stdin=job(name))
-    kubectl.output("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=30s")
+    kubectl.output("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=100s")
     watch = subprocess.Popen(
         kubectl.command("get", "tfjob", name, "-w", "-o", "jsonpath={.metadata.labels.step}{'\\n'}"),
         env=kubectl.environment,
@@ -82,7 +82,7 @@ def test_get_watch_follows(kubectl: Kubectl, name: str) -> None:
 
 def test_describe_shows_the_job_and_what_happened(kubectl: Kubectl, name: str) -> None:
     kubectl.output("create", "-f", "-", stdin=job(name))
-    kubectl.output("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=30s")
+    kubectl.output("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=100s")
 
     # Events are written beside the work: a job may run before all that led there is told.
     ends, described = time.monotonic() + PATIENCE, ""

@@ -43,11 +43,11 @@ def pair(
     for kubectl in both:
         kubectl.output("create", "-f", "-", stdin=job(NAME))
     for kubectl in both:
-        kubectl.output("wait", "--for=condition=Running", f"tfjob/{NAME}", "--timeout=30s")
-        kubectl.output("wait", "--for=condition=Ready", "pod", "-l", OURS, "--timeout=30s")
+        kubectl.output("wait", "--for=condition=Running", f"tfjob/{NAME}", "--timeout=100s")
+        kubectl.output("wait", "--for=condition=Ready", "pod", "-l", OURS, "--timeout=100s")
         for role, count in (("PS", 1), ("Worker", 2)):      # the operator counts them when it comes to it
             kubectl.output("wait", f"--for=jsonpath={{.status.replicaStatuses.{role}.active}}={count}",
-                           f"tfjob/{NAME}", "--timeout=30s")
+                           f"tfjob/{NAME}", "--timeout=100s")
     yield both
     for kubectl in both:
         kubectl.output("delete", "tfjob", NAME)

@@ -30,7 +30,7 @@ def person(binaries: Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         person = Person(plane.kubeconfig(), tmp_path)
         kinds = [each for each in definitions() if each["spec"]["group"].endswith(".volcano.sh")]
         person("apply", "--server-side", "-f", "-", given=yaml.safe_dump_all(kinds))
-        person("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        person("wait", "--for=condition=Established", "crd", "--all", "--timeout=100s")
         person("apply", "-f", "-", given=policies.text())
         started.start("scheduler", trainmaster("scheduler", f"--kubeconfig={plane.kubeconfig('operator')}"))
         person.until("queue/default", ".status.state", "Open")
