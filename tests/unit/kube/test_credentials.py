@@ -179,7 +179,7 @@ def alive(pid: int) -> bool:
 
 async def test_a_program_that_hangs_is_ended(helper: Helper) -> None:
     with pytest.raises(NoCredentials, match="did not answer"):
-        await asked(helper.plugin("hangs"), os.environ, patience=1.0)
+        await asked(helper.plugin("hangs"), os.environ, patience=0.3)
 
     assert not [call["pid"] for call in helper.asked if alive(call["pid"])]
 

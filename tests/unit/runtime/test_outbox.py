@@ -6,6 +6,7 @@ import pytest
 from tests.unit.runtime.test_recorder import Events
 
 from trainmaster.kube.client import Client
+from trainmaster.kube.limits import Limits
 from trainmaster.runtime.outbox import ATTEMPTS, Outbox
 from trainmaster.runtime.recorder import Recorder
 from trainmaster.testing.builders import pod
@@ -16,7 +17,8 @@ from trainmaster.testing.faults import Answer, Fault, Faults, Lose, Refuse, scri
 def bench(*faults: Fault, room: int = 100) -> tuple[Events, Recorder, Outbox, VirtualClock]:
     server, clock = Events(), VirtualClock()
     transport = Faults(server, clock, scripted(dict(enumerate(faults, start=1))))
-    return server, Recorder(Client(transport), "operator", clock), Outbox(clock, at_once=2, room=room), clock
+    client = Client(transport, limits=Limits(clock=clock))
+    return server, Recorder(client, "operator", clock), Outbox(clock, at_once=2, room=room), clock
 
 
 async def test_what_is_put_in_is_written_by_and_by() -> None:
