@@ -20,7 +20,7 @@ from tests.kubernetes.access import connected
 from trainmaster.api.core import NAMESPACES
 
 PROGRAMS = Path(__file__).parent / "clients"
-PATIENCE = 60.0
+PATIENCE = 300.0
 DAY = """\
 created {'a': '1'}
 again 409 AlreadyExists []

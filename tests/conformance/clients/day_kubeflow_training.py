@@ -10,7 +10,7 @@ from kubernetes import client
 kubeconfig, namespace = sys.argv[1:]
 logging.disable(logging.CRITICAL)  # the SDK tells its progress with times in it
 training = TrainingClient(config_file=kubeconfig, namespace=namespace, job_kind="TFJob")
-WAIT = {"wait_timeout": 20, "polling_interval": 0.1}
+WAIT = {"wait_timeout": 60, "polling_interval": 0.1}
 
 
 def replica(count, container="tensorflow"):

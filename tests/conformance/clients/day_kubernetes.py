@@ -30,7 +30,7 @@ def seen(since, name, enough):
     found = []
     looking = watch.Watch()
     for event in looking.stream(core.list_namespaced_config_map, namespace, resource_version=since,
-                                field_selector=f"metadata.name={name}", timeout_seconds=20):
+                                field_selector=f"metadata.name={name}", timeout_seconds=60):
         found.append((event["type"], event["object"]))
         if enough(found):
             looking.stop()

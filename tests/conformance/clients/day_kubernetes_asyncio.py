@@ -28,7 +28,7 @@ async def seen(core, since, name, enough):
     """Events of one config map, from a revision on, until they are enough."""
     found = []
     async with watch.Watch().stream(core.list_namespaced_config_map, namespace, resource_version=since,
-                                    field_selector=f"metadata.name={name}", timeout_seconds=20) as events:
+                                    field_selector=f"metadata.name={name}", timeout_seconds=60) as events:
         async for event in events:
             found.append((event["type"], event["object"]))
             if enough(found):

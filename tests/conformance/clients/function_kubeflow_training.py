@@ -8,7 +8,7 @@ from kubeflow.training import TrainingClient
 kubeconfig, namespace = sys.argv[1:]
 logging.disable(logging.CRITICAL)  # the SDK tells its progress with times in it
 training = TrainingClient(config_file=kubeconfig, namespace=namespace, job_kind="PyTorchJob")
-WAIT = {"wait_timeout": 20, "polling_interval": 0.1}
+WAIT = {"wait_timeout": 60, "polling_interval": 0.1}
 
 
 def train(parameters):

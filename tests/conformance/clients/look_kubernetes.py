@@ -17,7 +17,7 @@ script = "read line; echo got $line; exit 5"
 talk = stream(core.connect_get_namespaced_pod_exec, command=["sh", "-c", script], stdin=True, _preload_content=False,
               **asked)
 talk.write_stdin("typed\n")
-talk.run_forever(timeout=30)
+talk.run_forever(timeout=60)
 print("typed", talk.read_stdout().strip(), talk.returncode)
 
 ports = portforward(core.connect_get_namespaced_pod_portforward, "web", sys.argv[2], ports="8000")
