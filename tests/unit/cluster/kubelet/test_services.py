@@ -138,7 +138,7 @@ def own_address() -> str:
 
 
 async def test_pods_reach_the_outside_but_not_the_loopback_of_this_machine(node: Node) -> None:
-    """The outside is an address of this machine that others see, too."""
+    """The outside is an address of this machine that others see, too; only a pod may listen there."""
     outside = own_address()
     if not outside:
         pytest.skip("this machine has no network")
@@ -147,9 +147,13 @@ async def test_pods_reach_the_outside_but_not_the_loopback_of_this_machine(node:
         writer.write((await reader.read(9))[::-1])
         writer.close()
 
-    public = await asyncio.start_server(reverse, outside, 0)
     private = await asyncio.start_server(reverse, "127.0.0.1", 0)
-    there, here = (server.sockets[0].getsockname()[1] for server in (public, private))
+    public = (f"import socket; s = socket.create_server(('{outside}', 0)); print('on', s.getsockname()[1], flush=True)\n"
+              "while True: c = s.accept()[0]; c.sendall(c.recv(9)[::-1]); c.close()")
+    await node.client.create(PODS, built("b", node="here", command=(SYSTEM_PYTHON, "-c", public), hostNetwork=True))
+    await node.phase("b", "Running")
+    await node.heard("b", "on ")
+    there, here = (await node.log("b"))[1].split()[1], private.sockets[0].getsockname()[1]
     hidden = [f"{host}:{here}" for host in (outside, "127.0.0.1", "10.88.0.1", "10.87.255.2")]
     places = [f"{outside}:{there}", *hidden, f"169.254.169.254:{there}"]
     await node.client.create(PODS, built("a", node="here", command=(SYSTEM_PYTHON, "-c", REACH, *places)))
@@ -159,7 +163,6 @@ async def test_pods_reach_the_outside_but_not_the_loopback_of_this_machine(node:
     _, said = await node.log("a")
     reached, *others = said.split()
     assert ("cba", 5, False) == (reached, len(others), "cba" in others)
-    public.close()
     private.close()
 
 
