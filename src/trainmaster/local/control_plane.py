@@ -23,9 +23,8 @@ from trainmaster.cluster.apiserver.auth import MASTERS, Authenticator, Identity,
 from trainmaster.cluster.apiserver.http import serve
 from trainmaster.cluster.apiserver.inprocess import InProcess
 from trainmaster.cluster.apiserver.server import ApiServer
-from trainmaster.cluster.controllers import announce
+from trainmaster.cluster.controllers import announce, stranded
 from trainmaster.cluster.controllers import main as controllers
-from trainmaster.cluster.controllers import stranded
 from trainmaster.cluster.controllers.announce import Api
 from trainmaster.cluster.controllers.storage.main import Directories, local_path
 from trainmaster.cluster.kubelet.removal import remove
