@@ -148,9 +148,9 @@ async def test_pods_reach_the_outside_but_not_the_loopback_of_this_machine(node:
         writer.close()
 
     private = await asyncio.start_server(reverse, "127.0.0.1", 0)
-    public = (f"import socket; s = socket.create_server(('{outside}', 0)); print('on', s.getsockname()[1], flush=True)\n"
+    public = (f"import socket; s = socket.create_server(('{outside}', 0)); print('on', s.getsockname()[1])\n"
               "while True: c = s.accept()[0]; c.sendall(c.recv(9)[::-1]); c.close()")
-    await node.client.create(PODS, built("b", node="here", command=(SYSTEM_PYTHON, "-c", public), hostNetwork=True))
+    await node.client.create(PODS, built("b", node="here", command=(SYSTEM_PYTHON, "-uc", public), hostNetwork=True))
     await node.phase("b", "Running")
     await node.heard("b", "on ")
     there, here = (await node.log("b"))[1].split()[1], private.sockets[0].getsockname()[1]
