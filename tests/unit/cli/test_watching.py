@@ -16,18 +16,19 @@ from tests.unit.cli.conftest import JOB, Shell
 @contextmanager
 def following(shell: Shell, *words: str) -> Iterator[IO[str]]:
     """What the command prints, until the one who reads is done and presses Ctrl-C."""
-    command = [sys.executable, "-m", "trainmaster.cli.main", "get", *words, "-w", "-n", shell.namespace]
+    typed = [sys.executable, "-m", "trainmaster.cli.main", "get", *words, "-w", "-n", shell.namespace]
+    command = ["env", "--default-signal=INT", *typed]      # which shells ignore in what they start in the background
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     with subprocess.Popen(command, env={**environment, **shell.environment}, stdout=subprocess.PIPE, text=True) as run:
-        too_long = threading.Timer(120, run.kill)      # a row that never comes fails the test instead of hanging it
+        too_long = threading.Timer(120, run.kill)      # what never comes fails the test instead of hanging it
         too_long.start()
         try:
             assert run.stdout is not None
             yield run.stdout
         finally:
-            too_long.cancel()
             run.send_signal(signal.SIGINT)
-            run.wait(60)
+            run.wait()
+            too_long.cancel()
         assert 130 == run.returncode
 
 
