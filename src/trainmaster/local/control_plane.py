@@ -34,7 +34,7 @@ from trainmaster.cluster.store import Refused, Store, Unusable
 from trainmaster.frameworks.framework import Site
 from trainmaster.kube import kubeconfig
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import AlreadyExists
+from trainmaster.kube.errors import AlreadyExists, KubeError
 from trainmaster.local import files, keys, memory, parts, reports
 from trainmaster.local.asked import GANG_SCHEDULERS, Asked
 from trainmaster.local.home import Home
@@ -116,7 +116,8 @@ async def run(home: Home, asked: Asked, standing: Standing) -> None:
         )
         stack.push_async_callback(listening.stop)
         stack.push_async_callback(server.close)   # first: it ends the watches that listening.stop would wait for
-        await announce.begin(installing, Api(POD_SIDE, listening.port))
+        with suppress(KubeError):      # of a full disk, say: then its controller tries on
+            await announce.begin(installing, Api(POD_SIDE, listening.port))
         url = f"https://{HOST}:{listening.port}"
         write_kubeconfig(home.kubeconfig, url, known.authority, known.tokens["admin"])
         for node in here:
