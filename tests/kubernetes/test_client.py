@@ -19,7 +19,7 @@ from trainmaster.kube.client import APPLY_PATCH, JSON_PATCH, STRATEGIC_PATCH, Cl
 from trainmaster.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 
 pytestmark = pytest.mark.kubernetes
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def config_map(name: str, **data: str) -> Object:
@@ -239,7 +239,7 @@ async def test_a_bookmark_tells_of_progress_elsewhere_before_the_time_is_up(clie
     elsewhere = {**config_map(""), "metadata": {"generateName": "elsewhere-"}}
     seen, other = [], ""
     async with asyncio.timeout(PATIENCE):
-        async for event in client.watch(CONFIG_MAPS, place, revision=start, timeout=4):
+        async for event in client.watch(CONFIG_MAPS, place, revision=start, timeout=8):
             if name_of(event.object) == OF_EVERY_NAMESPACE:
                 continue
             seen.append(event)

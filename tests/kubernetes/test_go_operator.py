@@ -152,7 +152,7 @@ def training() -> list[str]:
 def test_it_does_what_it_did(operator: Path, server: Path, names: tuple[str, ...] | None, tmp_path: Path) -> None:
     wrong = list(names or training())
     differing: dict[str, list[str]] = {}
-    for settle in (0.7, 2.0, 4.0):  # a step may be cut short on a busy machine: more patience, for what differs
+    for settle in (0.7, 2.0, 4.0, 12.0):  # a step may be cut short on a busy machine: more patience, for what differs
         differing = recorded_again(operator, server, tmp_path, wrong, settle)
         wrong = list(differing)
         if not wrong:

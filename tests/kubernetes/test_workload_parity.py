@@ -32,7 +32,7 @@ CONTROLLERS = ("job-controller", "deployment-controller", "replicaset-controller
 JOBS = Resource("batch", "v1", "jobs", "Job")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 @dataclass(frozen=True, slots=True)
