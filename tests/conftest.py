@@ -35,6 +35,7 @@ NO_GAPS = {
     r"for x86_64|stand for GPUs|no Debian|of another version|has no network": "of another machine",
     r"control groups|cgroup": "what this kernel hands out; the other way of keeping limits is tried then",
     r"file system to fill up": "needs a mount that containers are not allowed",
+    r"this machine has no (zsh|fish)$": "shells that few machines have; bash is tried everywhere",
 }
 
 
