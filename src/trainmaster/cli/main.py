@@ -37,6 +37,12 @@ COMMANDS = {
     "scheduler": ("trainmaster.cli.scheduler", "Run only the gang scheduler, against the cluster of a kubeconfig."),
 }
 
+# What people type who come from kubectl, docker, systemctl and their like, and what it is called here.
+HABITS = {
+    "create": "apply", "submit": "run", "start": "up", "stop": "down", "ps": "get", "ls": "get", "list": "get",
+    "rm": "delete", "remove": "delete", "kill": "delete", "attach": "logs", "why": "explain", "check": "validate",
+    "lint": "validate", "info": "status", "install": "crds", "version": "--version", "help": "--help",
+}
 BEFORE = "trainmaster.before"      # words that were said before the command
 
 SECTIONS = (      # of `--help`
@@ -123,7 +129,7 @@ class Lazy(click.Group):
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             import difflib
 
-            near = difflib.get_close_matches(args[0], COMMANDS, 1, 0.5)
+            near = [HABITS[args[0]]] if args[0] in HABITS else difflib.get_close_matches(args[0], COMMANDS, 1, 0.6)
             ctx.fail(f"No such command '{args[0]}'.{f' Did you mean {near[0]}?' if near else ''}")
         return super().resolve_command(ctx, [*args[:1], *ctx.meta.get(BEFORE, ()), *args[1:]])
 

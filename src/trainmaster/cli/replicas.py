@@ -58,8 +58,9 @@ def place(client: "Client", word: str, replica: str = "", container: str = "", *
     if not replica:
         leading = sorted(running, key=lambda name: (name.rpartition("-")[0] not in FIRST, *_rank(name)))
         if not leading:
-            raise NoReplica(f"{found.kind} {found.namespace}/{found.name} has no replica that runs; it is "
-                            f"{found.state.lower()}. `trainmaster explain {found.name}` says why.")
+            state = f"{'has' if found.finished else 'is'} {found.state.lower()}"
+            raise NoReplica(f"{found.kind} {found.namespace}/{found.name} has no replica that runs; it {state}. "
+                            f"`trainmaster explain {found.name}` says why.")
         replica = leading[0]
     meant = next((name for name, pod in pods.items() if replica.lower() in (name, name_of(pod))), None)
     if meant is None:

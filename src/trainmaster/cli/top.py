@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trainmaster.api.meta import Object
     from trainmaster.sdk.client import Client
 
+NOT_YET = "No figures yet. They come a few seconds after a container has started."
 GROUP = "/apis/metrics.k8s.io/v1beta1"
 
 
@@ -28,12 +29,16 @@ def command(asked: cluster.Asked, what: str, everywhere: bool, form: str) -> Non
     with asked.client() as client:
         if sort == "node":
             things, job = _asked(client, f"{GROUP}/nodes"), ""
+            none = NOT_YET
         elif what in ("pods", "pod", "po"):
             space = "" if everywhere else f"/namespaces/{client.session.namespace}"
             things, job = _asked(client, f"{GROUP}{space}/pods"), ""
+            none = NOT_YET
         else:
             found = client.get(what)
             job = found.name
+            none = f"{found.kind} {found.name} has {found.state.lower()}; nothing of it runs." if found.finished else \
+                NOT_YET
             things = _asked(client, f"{GROUP}/namespaces/{found.namespace}/pods", found.pods)
         if form in ("json", "yaml"):
             printed(listed(things), form)
@@ -41,7 +46,7 @@ def command(asked: cluster.Asked, what: str, everywhere: bool, form: str) -> Non
             for thing in things:
                 click.echo(f"{sort}/{name_of(thing)}")
         elif not things:
-            say("No figures yet. They come a few seconds after a container has started.")
+            say(none)
         else:
             _show(things, job, everywhere)
 

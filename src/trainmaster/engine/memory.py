@@ -94,13 +94,19 @@ def in_words(code: int | None, reason: str = "") -> str:
     """What an exit code means, for people who do not know them by heart."""
     if reason == "OOMKilled":
         return "killed: out of memory"
+    if reason in _NEVER_RAN:
+        return "could not be started"
+    if reason not in _OF_THE_PROGRAM:
+        return f"ended by its node: {reason}"
     if code is None:
-        return f"ended by its node: {reason}" if reason else "ended without an exit code"
+        return "ended without an exit code"
     if code > 128 and code - 128 in _SIGNALS:
         return f"killed by {_SIGNALS[code - 128]}"
     return _WORDS.get(code, f"exited with code {code}")
 
 
+_NEVER_RAN = ("StartError", "ContainerCannotRun")
+_OF_THE_PROGRAM = ("", "Error", "Completed")      # reasons that say no more than the exit code
 _WORDS = {
     0: "exited well",
     126: "the command could not be executed",

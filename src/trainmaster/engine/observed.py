@@ -125,8 +125,10 @@ def read_pod(raw: Object, container: str) -> Pod:
         exit_code=terminated.get("exitCode"),
         restarts=_restarts(status),
         node=(raw.get("spec") or {}).get("nodeName") or "",
-        reason=terminated.get("reason") or status.get("reason") or "",
-        last_words=terminated.get("message") or status.get("message") or "",
+        # What the node says of the whole pod is the cause: an evicted container ends by a signal, as many do.
+        reason=status.get("reason") or terminated.get("reason") or "",
+        last_words=(status.get("reason") and status.get("message")) or terminated.get("message")
+        or status.get("message") or "",
         started=moment_if_any(terminated.get("startedAt") or status.get("startTime")),
         finished=moment_if_any(terminated.get("finishedAt")),
         raw=raw,

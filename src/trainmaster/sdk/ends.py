@@ -22,6 +22,7 @@ _LOST_PEER = re.compile(
     r"nccl|gloo|process group|rendezvous|heartbeat|coordination service|peer .{0,40}(?:lost|gone|failed)|"
     r"end of file|eoferror|barrier", re.IGNORECASE)
 
+_OF_THE_PROGRAM = ("", "Error", "Completed", OOM)      # ends that are told by what the program printed
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.-]+)'")
 
 
@@ -63,8 +64,9 @@ def _end(pod: Object) -> End | None:
     ended = [each["state"]["terminated"] for each in status.get("containerStatuses") or ()
              if "terminated" in (each.get("state") or {})]
     bad = next((each for each in ended if each.get("exitCode")), ended[0] if ended else {})
-    reason = str(bad.get("reason") or status.get("reason") or "")
-    said = "" if bad else str(status.get("message") or "")
+    by_node = str(status.get("reason") or "")      # of the whole pod: the cause of how its containers ended
+    reason = by_node or str(bad.get("reason") or "")
+    said = str(status.get("message") or "").strip() if by_node or not bad else ""
     return End(name_of(pod), bad.get("exitCode", replica.exit_code if bad else None), reason, said,
                str((pod.get("spec") or {}).get("nodeName") or ""),
                moment(bad["finishedAt"]) if bad.get("finishedAt") else None, str(bad.get("message") or ""))
@@ -84,7 +86,7 @@ def told(ends: Sequence[End]) -> Iterator[str]:
 def words_told(last_words: str, reason: str) -> Iterator[str]:
     """What a replica printed last, and what to do about it."""
     if last_words:
-        yield "its last words:"
+        yield "its last words:" if reason in _OF_THE_PROGRAM else "the node says:"
         yield from (f"  {line}" for line in last_words.splitlines()[-LAST_WORDS:])
     if advice := remedy(last_words, reason):
         yield advice

@@ -19,7 +19,7 @@ from trainmaster.kube.client import Client
 from trainmaster.kube.discovery import survey
 from trainmaster.kube.errors import NotFound
 from trainmaster.progress import curves
-from trainmaster.sdk import ends
+from trainmaster.sdk import ends, shortages
 from trainmaster.sdk.ends import LAST_WORDS
 from trainmaster.sdk.errors import NoJob
 from trainmaster.sdk.happenings import in_order
@@ -152,6 +152,8 @@ def explained(kind: str, job: Object, pods: Sequence[Object], group: Object | No
             *_waiting(replicas, pods, complaints)] if state != "Succeeded" else []
     if state == "Waiting" and not replicas and (complaint := complaints.get(uid_of(job))):
         more.append(complaint)
+    if state == "Waiting" and (advice := shortages.remedy(why)):
+        more.append(advice)
     return Explanation(kind, name_of(job), state, why, tuple(more))
 
 
@@ -174,7 +176,8 @@ def _state(status: JobStatus, replicas: Sequence[Replica], group: Object | None)
         return "Waiting", "no replica has been made yet"
     if failing := [replica.name for replica in replicas if replica.state == AGAIN_AND_AGAIN]:
         return "Restarting", f"{some(failing, 4)} {'ends' if len(failing) == 1 else 'end'} each time after the start"
-    return "Waiting", f"none of its {len(replicas)} replicas runs yet"
+    return "Waiting", ("its replica does not run yet" if len(replicas) == 1 else
+                       f"none of its {len(replicas)} replicas runs yet")
 
 
 def _restarts(replicas: Sequence[Replica], pods: Sequence[Object]) -> Iterator[str]:

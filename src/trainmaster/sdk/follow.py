@@ -23,6 +23,7 @@ from trainmaster.progress.curves import Curves
 from trainmaster.progress.lines import last_metrics
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
+from trainmaster.sdk import shortages
 from trainmaster.sdk.errors import CannotStart as CannotStart  # said by `follow`, so imported with it
 from trainmaster.sdk.errors import JobGone as JobGone
 from trainmaster.sdk.jobs import Job
@@ -247,6 +248,8 @@ class _Follower:
         if why and ("waiting", why) not in self._told_events:
             self._told_events.add(("waiting", why))
             self._view.note(f"the job waits: {why}")
+            if advice := shortages.remedy(why):
+                self._view.note(advice)
 
     def _is_over(self, attempt: Attempt) -> bool:
         replica = self._replicas.get(attempt.uid)

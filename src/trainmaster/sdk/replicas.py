@@ -100,7 +100,8 @@ def _state(pod: Object, containers: list[Object]) -> tuple[str, str, int | None]
             return "Stopped", "", code
         if any(t.get("reason") == OOM for t in ended):
             return OOM, end_in_words(pod, {"reason": OOM}), code
-        why = f"exit code {exit_in_words(code)}" if code is not None else status.get("message", "")
+        by_node = str(status.get("message") or "").strip() if status.get("reason") else ""
+        why = by_node or (f"exit code {exit_in_words(code)}" if code is not None else status.get("message", ""))
         said = next((t["message"] for t in ended if t.get("reason") in START_ERRORS and t.get("message")), "")
         why = f"{why}: {said}" if said else why
         return status.get("reason") or "Error", why, code if code is not None else 1

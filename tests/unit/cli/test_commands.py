@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from trainmaster.cli.main import COMMANDS, SECTIONS, Lazy, cli
+from trainmaster.cli.main import COMMANDS, HABITS, SECTIONS, Lazy, cli
 
 
 def run(*arguments: str, home: Path | None = None, text: str = "") -> Result:
@@ -146,6 +146,9 @@ def test_every_command_has_its_section_of_help() -> None:
         pytest.param(["up", "--fake-nodes", "1", "--fake-node", "cpu"], "--fake-node cpu: write NAME=AMOUNT",
                      id="a simulated resource without an amount"),
         pytest.param(["fly"], "No such command", id="a command that is none"),
+        pytest.param(["create", "-f", "x"], "No such command 'create'. Did you mean apply?", id="as kubectl calls it"),
+        pytest.param(["ps"], "No such command 'ps'. Did you mean get?", id="as docker calls it"),
+        pytest.param(["help"], "Did you mean --help?", id="help as a command"),
         pytest.param(["lgos"], "No such command 'lgos'. Did you mean logs?", id="a command that is nearly one"),
     ],
 )
@@ -155,6 +158,11 @@ def test_bad_input_is_exit_code_2_and_a_sentence(arguments: list[str], sentence:
     assert 2 == shown.exit_code
     assert sentence in shown.output
     assert "Traceback" not in shown.output
+
+
+def test_habits_lead_to_what_is_there() -> None:
+    assert not HABITS.keys() & COMMANDS.keys()
+    assert set(HABITS.values()) <= {*COMMANDS, "--version", "--help"}
 
 
 def test_a_cluster_that_is_down_is_exit_code_3(tmp_path: Path) -> None:

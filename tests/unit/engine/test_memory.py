@@ -96,6 +96,9 @@ def test_ranges_lose_nothing(numbers: frozenset[int]) -> None:
     pytest.param(127, "Error", "the command was not found", id="no such command"),
     pytest.param(255, "Error", "exited with code 255", id="beyond the signals"),
     pytest.param(None, "Evicted", "ended by its node: Evicted", id="evicted"),
+    pytest.param(143, "Evicted", "ended by its node: Evicted", id="evicted while it ran: the signal is not the cause"),
+    pytest.param(128, "StartError", "could not be started", id="it never ran"),
+    pytest.param(None, "Error", "ended without an exit code", id="an end that says nothing"),
     pytest.param(None, "", "ended without an exit code", id="nobody knows"),
 ])
 def test_exit_codes_in_words(code: int | None, reason: str, words: str) -> None:

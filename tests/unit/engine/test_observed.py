@@ -53,6 +53,9 @@ def test_a_pod_whose_labels_somebody_changed_is_left_alone(key: str, value: str)
     pytest.param({}, None, "", "", id="no status yet"),
     pytest.param({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, None, "Evicted", "low on memory",
                  id="evicted: the pod's own reason"),
+    pytest.param({"phase": "Failed", "reason": "Evicted", "message": "too much", "containerStatuses": [
+        {"name": "tensorflow", "state": {"terminated": {"exitCode": 143, "reason": "Error", "message": "bye"}}},
+    ]}, 143, "Evicted", "too much", id="evicted while it ran: the node's words, not how the container took it"),
     pytest.param({"phase": "Failed", "containerStatuses": [
         {"name": "side", "state": {"terminated": {"exitCode": 7, "reason": "Error"}}},
         {"name": "tensorflow", "state": {"terminated": {"exitCode": 3, "reason": "Error", "message": "bye"}}},

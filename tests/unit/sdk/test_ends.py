@@ -39,6 +39,22 @@ def test_the_first_is_told_with_its_last_words() -> None:
         told([End("a", 137, "OOMKilled", node="vm", last_words=words)]))
 
 
+@pytest.mark.parametrize(("reason", "head"), [
+    pytest.param("Error", "its last words:", id="a program that failed"),
+    pytest.param("Evicted", "the node says:", id="a pod that was evicted"),
+    pytest.param("StartError", "the node says:", id="a program that never ran"),
+])
+def test_who_speaks(reason: str, head: str) -> None:
+    assert head == list(told([End("a", 143, reason, last_words="x")]))[1]
+
+
+def test_an_evicted_pod_is_told_by_the_node_and_not_by_the_signal() -> None:
+    pod = failed("a", 1, 143)
+    pod["status"] |= {"reason": "Evicted", "message": "too much disk. "}
+
+    assert ["a failed first: too much disk., Evicted, on node vm"] == list(told(ends_of([], [pod])))
+
+
 def failed(name: str, seconds: int, code: int) -> Object:
     finished = f"2026-01-01T12:00:{seconds:02}Z"
     state = {"terminated": {"exitCode": code, "reason": "Error", "finishedAt": finished}}

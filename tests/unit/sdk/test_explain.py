@@ -38,7 +38,7 @@ def unscheduled(index: int) -> Object:
         pytest.param(job(("Created", "made")), [], GROUP, "Waiting", "2 of 4 members fit: 2 nvidia.com/gpu short",
                      id="a gang that does not fit waits with the scheduler's reason"),
         pytest.param(job(("Created", "made")), [], None, "Waiting", "no replica has been made yet", id="nothing yet"),
-        pytest.param(job(("Created", "made")), [unscheduled(0)], None, "Waiting", "none of its 1 replicas runs yet",
+        pytest.param(job(("Created", "made")), [unscheduled(0)], None, "Waiting", "its replica does not run yet",
                      id="pods that wait"),
         pytest.param(job(("Running", "runs")), [pod(0), unscheduled(1)], None, "Running", "1 of 2 replicas run",
                      id="some run"),

@@ -50,6 +50,8 @@ UNSCHEDULED = [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes
                      "exit code 3", 3, id="the code that is not zero counts"),
         pytest.param(pod("Failed", reason="Evicted", message="low on memory"), "Evicted", "low on memory", 1,
                      id="it was evicted"),
+        pytest.param(pod("Failed", {"terminated": {"exitCode": 143}}, reason="Evicted", message="too much "), "Evicted",
+                     "too much", 143, id="it was evicted while it ran"),
         pytest.param({**pod("Failed", {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}),
                       "spec": {"containers": [{"resources": {"limits": {"memory": "2Gi"}}}]}},
                      "OOMKilled", "out of memory: its limit is 2Gi", 137, id="it used more memory than it may"),
