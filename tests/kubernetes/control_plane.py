@@ -8,6 +8,7 @@ import contextlib
 import datetime
 import ipaddress
 import json
+import random
 import secrets
 import socket
 import ssl
@@ -238,10 +239,12 @@ def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+    """For a program that takes a while until it listens: so none of those that the kernel gives to connections."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            sock.bind(("127.0.0.1", port))
+            return port
 
 
 def listens(port: int) -> bool:
