@@ -42,6 +42,9 @@ class Following:
                 name = one.thing["metadata"]["name"]
                 self._view.note(f"{one.resource.kind} {name} {one.how}")
         jobs = [one for one in submitted if one.is_training]
+        if not jobs:
+            self._view.note("None of this is a training job, so there is nothing to follow. `trainmaster get` and "
+                            "`trainmaster describe` show what becomes of it.")
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._pressed)
         codes: list[int] = []
         tasks = {asyncio.create_task(self._follow(job, alone=len(jobs) == 1)): job for job in jobs}

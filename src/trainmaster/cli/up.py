@@ -96,6 +96,9 @@ def tell_kept(cluster: Up) -> None:
 def start(home: Home, said: Said = NOTHING, nodes: int | None = None) -> Up:
     try:
         return up(home, said, nodes=nodes)
+    except KeyboardInterrupt:
+        say("Interrupted; what was about to start is stopped.")
+        raise
     except StartError as problem:
         raise Told(f"The cluster could not be started: {problem}", NO_CLUSTER) from problem
     except OSError as problem:

@@ -3,6 +3,8 @@
 import fcntl
 import json
 import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,18 +48,26 @@ def up(home: Home, said: Said = NOTHING, *, nodes: int | None = None) -> Up:
         wants_node = not holds.only_apiserver and not had_node
         already = bool(facts) and not wants_node
         here = members(home, nodes, running=bool(facts or had_node))
-        # Both load their code at the same time; the node then waits for the word that there is a server to talk to.
-        plane = None if facts else parts.control_plane(home).start(
-            holds.asked().words(), environment={**memory.ENVIRONMENT, **environment})
-        node = parts.node(home).start(json.dumps(holds.offered), environment=environment) if wants_node else None
+        plane = node = None
         try:
+            # Both load their code at the same time; the node then waits for the word that there is a server to talk to.
+            with _uninterrupted():
+                plane = None if facts else parts.control_plane(home).start(
+                    holds.asked().words(), environment={**memory.ENVIRONMENT, **environment})
+                node = parts.node(home).start(json.dumps(holds.offered), environment=environment) if wants_node else \
+                    None
             facts = facts or (plane.ready() if plane else {})
+            if node is not None:
+                node.ready()
         except StartError:
             if node is not None:
                 node.give_up()
             raise
-        if node is not None:
-            node.ready()
+        except KeyboardInterrupt:      # left alone, they would come up when nobody expects it any more
+            for starting in (node, plane):
+                if starting is not None:
+                    starting.give_up()
+            raise
         names = tuple(node.name for node in here)
         if already:
             return Up(facts["server"], already, names, before)
@@ -65,6 +75,22 @@ def up(home: Home, said: Said = NOTHING, *, nodes: int | None = None) -> Up:
         as_before = settled is not None and nodes is None and len(here) > 1
         kept = [before.besides(said).options(), *([f"--nodes {len(here)}"] if as_before else ())]
         return Up(facts["server"], already, names, holds, " ".join(filter(None, kept)))
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C counts at the end: a process that was made while it was pressed would be known to nobody."""
+    if threading.current_thread() is not threading.main_thread():      # the others are not interrupted
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def _holds(before: Said, said: Said, *, plane: bool, node: bool) -> Said:

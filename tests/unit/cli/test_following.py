@@ -2,8 +2,9 @@
 
 import pytest
 
+from trainmaster.api.core import PODS
 from trainmaster.api.meta import Resource
-from trainmaster.cli.following import tell
+from trainmaster.cli.following import Following, tell
 from trainmaster.cli.view import PlainView
 from trainmaster.sdk.follow import Failure, Outcome
 from trainmaster.sdk.submit import Submitted
@@ -35,3 +36,12 @@ def test_a_package_that_is_missing_is_named_with_its_remedy(capsys: pytest.Captu
     said = capsys.readouterr().err
     assert "· The replicas have no module 'einops'." in said
     assert "run again with --requirements FILE" in said
+
+
+async def test_where_there_is_no_job_it_is_said_that_nothing_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    pod = Submitted(PODS, {"metadata": {"name": "p"}}, "created")
+    code = await Following(None, PlainView(), hangs_after=1).run([pod])  # type: ignore[arg-type]  # never asked
+
+    said = capsys.readouterr().err.splitlines()
+    assert (0, "· Pod p created") == (code, said[0])
+    assert "nothing to follow" in said[1]
