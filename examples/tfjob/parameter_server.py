@@ -79,7 +79,10 @@ def main() -> None:
     os.environ["TF_CONFIG"] = json.dumps(CONFIG)
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if TASK["type"] in ("worker", "ps"):
-        server = tf.distribute.Server(resolver.cluster_spec(), job_name=TASK["type"], task_index=TASK["index"])
+        # A step that waits for a parameter holds a thread, and there are as many as processors: with one, all wait.
+        threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=max(4, os.cpu_count() or 1))
+        server = tf.distribute.Server(resolver.cluster_spec(), job_name=TASK["type"], task_index=TASK["index"],
+                                      config=threads)
         print(f"{TASK['type']} {TASK['index']} serves", flush=True)
         server.join()
     if TASK["type"] == "chief":
