@@ -1,11 +1,14 @@
 """What a command leaves on the machine is found, by its sort; what others do meanwhile is not taken for its own."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from trainmaster.testing import census
 
 ROOT = Path(__file__).parents[3]
 COUNTED = """
@@ -90,3 +93,15 @@ def test_what_others_start_meanwhile_is_theirs(tmp_path: Path) -> None:
 
 def test_the_code_of_the_command_is_passed_on() -> None:
     assert 3 == counted("sh", "-c", "exit 3")[0]
+
+
+def test_groups_that_go_away_meanwhile_are_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(census, "GROUPS", tmp_path)
+    (tmp_path / "above" / "trainmaster-a" / "trainmaster-b").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    found = []
+    for group in census._groups():
+        found.append(Path(group).name)
+        shutil.rmtree(group)
+
+    assert ["trainmaster-a"] == found
