@@ -1,5 +1,6 @@
 """What commands have in common towards the person: where words go, exit codes, errors as sentences, forms of output."""
 
+import errno
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,14 +39,21 @@ def guarded(command: Callable[[], None]) -> None:
         sys.stderr.close()
         sys.exit(0)
     except OSError as problem:
-        where = f"{problem.filename}: " if problem.filename else ""
-        say(f"error: {where}{problem.strerror or problem}. If this is about the home of the cluster, set "
-            "TRAINMASTER_HOME to a folder of your own.")
+        say(f"error: {of_files(problem)}")
         sys.exit(NO_CLUSTER)
     except Exception as problem:  # noqa: BLE001  the last place that can turn a bug into a sentence
         say(f"error: {type(problem).__name__}: {problem}\nThis is a bug in Trainmaster. "
             "Run the command again with --debug to see where it happened.")
         sys.exit(FAILED)
+
+
+def of_files(problem: OSError) -> str:
+    """What is wrong with a file or the disk, and what to do; nearly always it is about the home of the cluster."""
+    where = f"{problem.filename}: " if problem.filename else ""
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{where}{problem.strerror}. Make room, or set TRAINMASTER_HOME to a folder on a disk that has some."
+    return (f"{where}{problem.strerror or problem}. If this is about the home of the cluster, set "
+            "TRAINMASTER_HOME to a folder of your own.")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import time
 import click
 
 from trainmaster.cli.cluster import output
-from trainmaster.cli.output import BAD_INPUT, NO_CLUSTER, Told, printed, say
+from trainmaster.cli.output import BAD_INPUT, NO_CLUSTER, Told, of_files, printed, say
 from trainmaster.local.asked import GANG_SCHEDULERS, VOLCANO
 from trainmaster.local.home import Home
 from trainmaster.local.nodes import MOST
@@ -102,8 +102,7 @@ def start(home: Home, said: Said = NOTHING, nodes: int | None = None) -> Up:
     except StartError as problem:
         raise Told(f"The cluster could not be started: {problem}", NO_CLUSTER) from problem
     except OSError as problem:
-        raise Told(f"{problem.filename}: {problem.strerror}. Set TRAINMASTER_HOME to a folder of your own.",
-                   NO_CLUSTER) from problem
+        raise Told(of_files(problem), NO_CLUSTER) from problem
 
 
 def offered(cpus: str | None, memory: str | None, resources: tuple[str, ...],

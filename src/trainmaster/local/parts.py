@@ -24,6 +24,7 @@ from trainmaster.runtime.log import logger
 from trainmaster.sdk import embedded
 
 TAIL_LINES = 12   # of a part's log, shown when it could not start
+LITTLE = 1 << 16  # bytes: without these on its disk a part cannot say what is wrong with it
 LOOK_EVERY = 2.0  # seconds between two looks whether the home is still there
 
 
@@ -123,10 +124,18 @@ class Starting:
 
     def _why(self, late: bool, seconds: float) -> str:
         lines = self._part.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+        if not lines and not _room(self._part.log.parent):      # it could not even say so
+            return f"no space is left on the disk of {self._part.log.parent}. Make room, and try again."
         what = f"was not ready after {seconds:.0f} s" if late else "ended while it was starting"
         return "\n".join([
             f"the {self._part.name} {what}; the end of {self._part.log}:", *(f"  {line}" for line in lines)
         ])
+
+
+def _room(folder: Path) -> bool:
+    """Whether a person like us can write a little there."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize >= LITTLE
 
 
 def control_plane(home: Home) -> Part:
