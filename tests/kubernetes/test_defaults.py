@@ -144,13 +144,19 @@ async def test_the_same_is_refused(row: Row, control_plane: ControlPlane) -> Non
 
 async def refused(carrier: Transport, row: Row) -> tuple[int, Object]:
     path = row.resource.path(row.namespace)
-    if row.change is None:
+    if row.change is None and row.status is None:
         return await ask(carrier, "POST", path, row.thing, dry=not row.said.startswith(GIVEN_OUT))
     one = row.resource.path(row.namespace, name_of(row.thing))
     code, found = await ask(carrier, "POST", path, row.thing)
     assert code == 201, found
     merge = "application/merge-patch+json"
-    answer = await ask(carrier, "PATCH", one, row.change, media=merge)
+    if row.first is not None:
+        code, found = await ask(carrier, "PATCH", f"{one}/status", {"status": row.first}, media=merge)
+        assert code == 200, found
+    change, path = (row.change, one) if row.status is None else ({"status": row.status}, f"{one}/status")
+    answer = await ask(carrier, "PATCH", path, change, media=merge)
     await ask(carrier, "PATCH", one, {"metadata": {"finalizers": None}}, media=merge)
-    await ask(carrier, "DELETE", one, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+    _, left = await ask(carrier, "DELETE", one, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+    if left.get("kind") == "Namespace":      # nobody here empties it
+        await ask(carrier, "PUT", f"{one}/finalize", {**left, "spec": {"finalizers": []}})
     return answer

@@ -8,6 +8,7 @@ from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.waiting import until
 from tests.unit.cluster.apiserver.cost_cases import COSTS, definition, often
 from tests.unit.cluster.apiserver.cost_cases import refusal as cost_refusal
+from tests.unit.cluster.apiserver.literal_cases import LITERALS
 from tests.unit.cluster.apiserver.rule_cases import CASES, GROUP, NAME, WRITTEN, Case, refusal
 
 from trainmaster.api.core import DEFINITIONS
@@ -39,7 +40,7 @@ async def test_a_real_server_says_the_same(client: Client, case: Case) -> None:
         await until(lambda: gone(client), "the definition is gone")
 
 
-@pytest.mark.parametrize(("at", "rule", "why"), [pytest.param(*row, id=when) for when, *row in WRITTEN])
+@pytest.mark.parametrize(("at", "rule", "why"), [pytest.param(*row, id=when) for when, *row in (*WRITTEN, *LITERALS)])
 async def test_a_real_server_checks_the_same_types(client: Client, at: str, rule: str, why: str) -> None:
     written = Case("", at, [{"rule": rule}], {}).definition()
     asked = client.request("POST", PATH, query=[("dryRun", "All")], body=written)

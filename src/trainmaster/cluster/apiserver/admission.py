@@ -10,7 +10,7 @@ from functools import lru_cache
 import orjson
 
 from trainmaster.api.claims import claims_of
-from trainmaster.api.core import DEFINITIONS, NAMESPACES, PODS, SERVICES
+from trainmaster.api.core import DEFINITIONS, NAMESPACES, PERSISTENT_VOLUMES, PODS, SERVICES
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import (
     account_admission,
@@ -119,7 +119,8 @@ class Admission:
             if not _address(old):
                 self._give_address(kind, thing)
             self._give_ports(kind, thing, old)
-
+        if kind.resource == PERSISTENT_VOLUMES:
+            storage.stamp(thing, old, now)
         if kind.resource == PODS and thing["spec"] is not old["spec"] and limits.amounts(thing) != limits.amounts(old):
             self._stay_within(kind, thing)
         if kind.prefix == CLAIMS and storage.grows(thing, old):

@@ -39,6 +39,11 @@ def invalid(field: str, value: Json, detail: str = "") -> Cause:
     return Cause(field, "FieldValueInvalid", _detailed(f"Invalid value: {quoted(value)}", detail))
 
 
+def unquoted(field: str, detail: str) -> Cause:
+    """A value that is too much to quote, or is none of its own."""
+    return Cause(field, "FieldValueInvalid", f"Invalid value: {detail}")
+
+
 def unsupported(field: str, value: Json, choices: Sequence[str]) -> Cause:
     listed = ", ".join(quoted(choice) for choice in choices)
     return Cause(field, "FieldValueNotSupported", f"Unsupported value: {quoted(value)}: supported values: {listed}")

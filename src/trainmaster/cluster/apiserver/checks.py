@@ -4,10 +4,16 @@ import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 
+from trainmaster.api import quantity
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import causes, names
 from trainmaster.cluster.apiserver.causes import Cause
 
+# Resources that are numbers of objects.
+COUNTED = frozenset({
+    "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
+    "services.nodeports", "services.loadbalancers",
+})
 _PERCENT = re.compile(r"[0-9]+%", re.ASCII)
 NOT_A_PERCENTAGE = ("a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
                     "regex used for validation is '[0-9]+%')")
@@ -47,6 +53,22 @@ def share(value: Json, path: str, *, most: bool = True) -> Iterator[Cause]:
             yield causes.invalid(path, value, "must not be greater than 100%")
     elif value < 0:
         yield causes.invalid(path, value, "must be greater than or equal to 0")
+
+
+def amount(name: str, value: Json, path: str) -> Iterator[Cause]:
+    """An amount of a resource: not below zero, and of what cannot be divided, whole."""
+    found = quantity.parse(value)
+    if found < 0:
+        yield causes.invalid(path, quantity.canonical(str(value)), "must be greater than or equal to 0")
+    if found.denominator != 1 and is_whole(name):
+        yield causes.invalid(path, quantity.canonical(str(value)), "must be an integer")
+
+
+def is_whole(name: str) -> bool:
+    """Objects are counted, and so is what others than Kubernetes measure."""
+    domain, slash, _ = name.partition("/")
+    return name in COUNTED or (bool(slash) and not domain.endswith("kubernetes.io")
+                               and not name.startswith("requests."))
 
 
 def is_none(value: Json) -> bool:

@@ -1,4 +1,4 @@
-"""What Kubernetes adds to CEL: amounts, versions, addresses, URLs, finds in text, questions about access.
+"""What Kubernetes adds to CEL: amounts, versions, addresses, URLs, finds in text. Access is in `expression_access`.
 
 The library that evaluates expressions takes functions in Python but no types of ours, so a value of a type that
 Kubernetes adds is a map with one entry, its type's name, and what it says is written in one way only: then `==` says
@@ -12,8 +12,6 @@ rule stop the server. What gives back an optional and what has the name of anoth
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -22,9 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from trainmaster.api import quantity
 from trainmaster.cluster.apiserver import named_formats
-from trainmaster.cluster.apiserver.auth import Identity, account
 from trainmaster.cluster.apiserver.expression_text import NAMED, RENAMED, SAID
-from trainmaster.cluster.apiserver.rbac import Attributes
 
 Value: TypeAlias = Mapping[str, Any]
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -211,50 +207,6 @@ def searching(find: Found) -> Iterator[Function]:
     yield Function("findAll", ("STRING", "STRING", "INT"), "LIST", find)
 
 
-# Access
-
-_ASKED: ContextVar[tuple[Identity, Callable[[Identity, Attributes], bool]] | None] = ContextVar("asked", default=None)
-_FIELDS = ("group", "resource", "subresource", "namespace", "name", "path")
-
-
-@contextmanager
-def asking(who: Identity, may: Callable[[Identity, Attributes], bool]) -> Iterator[None]:
-    """What `authorizer` means meanwhile: this identity, and this judge."""
-    token = _ASKED.set((who, may))
-    try:
-        yield
-    finally:
-        _ASKED.reset(token)
-
-
-def _check(value: Value, verb: str) -> Value:
-    asked = _ASKED.get()
-    if asked is None:
-        raise ValueError("nobody is asked here")
-    who, may = asked
-    if "account" in value:
-        namespace, name = str(value["account"]).split("/", 1)
-        who = account(namespace, name)
-    wanted = Attributes(verb, **{field: str(value.get(field, "")) for field in _FIELDS})
-    return {"decision": may(who, wanted)}
-
-
-def _with(field: str) -> Does:
-    return lambda value, text: {**value, field: text}
-
-
-def _access() -> Iterator[Function]:
-    for field in _FIELDS:
-        yield Function(field, ("MAP", "STRING"), "MAP", _with(field))
-    yield Function("serviceAccount", ("MAP", "STRING", "STRING"), "MAP",
-                   lambda value, namespace, name: {**value, "account": f"{namespace}/{name}"})
-    yield Function("check", ("MAP", "STRING"), "MAP", _check)
-    yield Function("allowed", ("MAP",), "BOOL", lambda value: value["decision"])
-    yield Function("errored", ("MAP",), "BOOL", lambda _value: False)
-    yield Function("error", ("MAP",), "STRING", lambda _value: "")
-    yield Function("reason", ("MAP",), "STRING", lambda _value: "")
-
-
 # All of them
 
 def _is(made: Does) -> Does:
@@ -279,7 +231,7 @@ def _on(name: str, gives: str, does: Does, *takes: str) -> Function:
 def functions() -> tuple[Function, ...]:
     """But for `searching`, which needs an engine."""
     return (
-        *_lists(), *_places(), *_formats(), *_amounts(), *_versions(), *_addresses(), *_urls(), *_access(),
+        *_lists(), *_places(), *_formats(), *_amounts(), *_versions(), *_addresses(), *_urls(),
         _on("compareTo", "INT", _COMPARED, "MAP"),
         _on("isGreaterThan", "BOOL", lambda value, other: _COMPARED(value, other) > 0, "MAP"),
         _on("isLessThan", "BOOL", lambda value, other: _COMPARED(value, other) < 0, "MAP"),
@@ -290,8 +242,20 @@ def _lists() -> Iterable[Function]:
     yield Function("isSorted", ("LIST",), "BOOL", lambda items: items == sorted(items))
     yield Function("sum", ("LIST",), "DYN", lambda items: sum(items[1:], items[0]) if items else 0)
     yield _plain(RENAMED["lists.range"], _numbers, "INT", gives="LIST")
+    yield Function("mapOfPairs", ("LIST",), "MAP", lambda pairs: _merged({key: value} for key, value in pairs))
+    yield Function("mapOfMaps", ("LIST",), "MAP", _merged)
     for name, does in (("min", min), ("max", max)):
         yield Function(name, ("LIST",), "DYN", _of_some(name, does))
+
+
+def _merged(maps: Iterable[Value]) -> Value:
+    found: dict[str, Any] = {}
+    for each in maps:
+        for key, value in each.items():
+            if key in found:
+                raise ValueError(f"insert failed: key {key} already exists")
+            found[key] = value
+    return found
 
 
 def _numbers(count: int) -> list[int]:

@@ -13,7 +13,10 @@ RENAMED = {"indexOf": "indexOfAny", "lastIndexOf": "lastIndexOfAny", "lists.rang
 SAID, NAMED = "said", "named"           # the entry that an optional is taken from: a map without it is none
 _KEPT = {"validate": SAID, "format.named": NAMED}
 _TEXT_OF = ("cel.bind(text__of, ", ", type(text__of) == map ? textOf(dyn(text__of)) : string(dyn(text__of)))")
-_UNKNOWN = frozenset({"transformMap", "transformMapEntry"})      # known to the library's parser, but not when it runs
+# Macros that make a map, which the library parses but does not run: a list is made, and a map of that. What comes
+# instead of the last comma between their arguments, and instead of the parenthesis at their end.
+_MAPPED = {"transformMap": (", [dyn({key}), dyn(", ")]).mapOfPairs()"),
+           "transformMapEntry": (", dyn(", ")).mapOfMaps()")}
 _ADDRESS = re.compile(r"\b(ip|cidr)\s*\(|\.masked\b")
 _TOKEN = re.compile(r"""
     (?P<text>(?:[bB]?[rR]|[rR][bB])(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n]*"|'[^'\n]*')
@@ -24,15 +27,40 @@ _TOKEN = re.compile(r"""
 
 
 def runnable(text: str) -> str:
+    if "transformMap" in text:
+        text = "".join(_mapped(list(_TOKEN.finditer(text))))
     if not any(word in text for word in ("ndexOf", "validate", "named", "range", "string")):
         return text
     return "".join(_written(text, addresses=_ADDRESS.search(text) is not None))
 
 
-def unknown(text: str) -> str:
-    """The name of what is called here and cannot be, if anything is."""
-    return next((token["name"] for token in _TOKEN.finditer(text)
-                 if token["called"] is not None and token["name"] in _UNKNOWN), "") if "transformMap" in text else ""
+def _mapped(tokens: list[re.Match[str]]) -> list[str]:
+    words = [token[0] for token in tokens]
+    for at, token in enumerate(tokens):
+        if token["called"] is None or token["name"] not in _MAPPED:
+            continue
+        opened = next(place for place in range(at + 1, len(tokens)) if tokens[place][0] == "(")
+        commas, end = _parts(tokens, opened)
+        if end and len(commas) in {2, 3}:      # anything else is no such macro, and refused
+            between, after = _MAPPED[token["name"]]
+            key = "".join(each[0] for each in tokens[opened + 1:commas[0]]).strip()
+            words[at] = "transformList"
+            words[commas[-1]], words[end] = between.format(key=key), after
+    return words
+
+
+def _parts(tokens: list[re.Match[str]], opened: int) -> tuple[list[int], int]:
+    """Where the commas between the arguments of a call are, and its end: 0 if it has none."""
+    commas: list[int] = []
+    depth = 0
+    for place in range(opened, len(tokens)):
+        word = tokens[place][0]
+        depth += (word in "([{") - (word in ")]}") if len(word) == 1 else 0
+        if not depth:
+            return commas, place
+        if word == "," and depth == 1:
+            commas.append(place)
+    return [], 0
 
 
 def _written(text: str, *, addresses: bool) -> Iterator[str]:

@@ -12,11 +12,13 @@ from typing import Any
 # Message: its fields as `name=number type`, `*` before a type for many. Maps are lists of entries on the wire.
 _MESSAGES = {
     "Form": "checked=2 Checked",
-    "Checked": "references=2 *Refers types=3 *HasType expression=4 Expr",
+    "Checked": "references=2 *Refers types=3 *HasType expression=4 Expr source=5 Source",
+    "Source": "positions=4 *Position",
+    "Position": "key=1 int64 value=2 int64",
     "Refers": "key=1 int64 value=2 Reference",
     "Reference": "name=1 string overloads=3 *string",
     "HasType": "key=1 int64 value=2 Type",
-    "Type": "dyn=1 Empty primitive=3 int64 well_known=5 int64 list=6 ListOf map=7 MapOf message=9 string "
+    "Type": "dyn=1 Empty null=2 int64 primitive=3 int64 well_known=5 int64 list=6 ListOf map=7 MapOf message=9 string "
             "parameter=10 string opaque=14 Opaque",
     "Empty": "",
     "ListOf": "of=1 Type",
@@ -28,9 +30,9 @@ _MESSAGES = {
     "Ident": "name=1 string",
     "Select": "operand=1 Expr field=2 string test=3 bool",
     "Call": "target=1 Expr function=2 string args=3 *Expr",
-    "List": "items=1 *Expr",
+    "List": "items=1 *Expr optional=2 *int64",
     "Struct": "message=1 string entries=2 *Entry",
-    "Entry": "field=2 string key=3 Expr value=4 Expr",
+    "Entry": "field=2 string key=3 Expr value=4 Expr optional=5 bool",
     "Loop": "variable=1 string range=2 Expr result_variable=3 string start=4 Expr condition=5 Expr step=6 Expr "
             "result=7 Expr second_variable=8 string",
 }

@@ -6,7 +6,8 @@ library itself (10,000 steps of its loops), so evaluating one needs no thread. R
 seven packages, milliseconds where this takes microseconds) and `common-expression-language` (0.6 s, a command line of
 fifteen packages with it, no bound).
 
-What Kubernetes adds to the language is in `expression_library`, what its functions take and give in `expression_types`.
+What Kubernetes adds to the language is in `expression_library` and `expression_access`, what its functions take
+and give in `expression_types`.
 What cannot be compiled is `Unusable`, and whoever writes it is told.
 """
 
@@ -19,7 +20,7 @@ from itertools import groupby
 from typing import Any
 
 from trainmaster.api.meta import Json
-from trainmaster.cluster.apiserver import expression_library, expression_text, expression_types
+from trainmaster.cluster.apiserver import expression_access, expression_library, expression_text, expression_types
 
 LONGEST = 32 * 1024        # characters of an expression
 MOST_REMEMBERED = 2048
@@ -88,8 +89,6 @@ def _compiled(text: str, variables: Sequence[str]) -> Expression | Unusable:
     if len(text) > LONGEST:
         return Unusable(f"it is longer than {LONGEST} characters")
     try:
-        if unknown := expression_text.unknown(text):
-            return Unusable(f"'{unknown}' is not supported by this server")
         environment, error = _environment(variables)
         return Expression(environment.compile(expression_text.runnable(text)), error)
     except ImportError as missing:
@@ -133,6 +132,21 @@ def typed(text: str, about: Typed) -> Checked:
         if why := _faults(_bare(str(problem)), text):
             raise Unusable(why) from problem
         return Checked("DYN")
+
+
+@lru_cache(MOST_REMEMBERED)
+def unread(function: str, text: str) -> str:
+    """Why a function (`duration`, `int`, `matches` of a pattern ...) cannot read a text, or ""."""
+    found = _reader(function).eval(data={"text": text})
+    failed = found.type() == importlib.import_module("cel_expr_python.cel").Type.ERROR
+    return _bare(str(found.plain_value())).removeprefix("invalid regular expression: ") if failed else ""
+
+
+@cache
+def _reader(function: str) -> Any:
+    cel = importlib.import_module("cel_expr_python.cel")
+    return cel.NewEnv(variables={"text": cel.Type.STRING}).compile(
+        "matches('', text)" if function == "matches" else f"{function}(text)")
 
 
 def _faults(said: str, text: str) -> str:
@@ -184,7 +198,7 @@ def _functions() -> list[Any]:
             raise ValueError(_told(str(found.plain_value())))
         return str(found.plain_value())
 
-    ways = sorted((*expression_library.functions(),
+    ways = sorted((*expression_library.functions(), *expression_access.functions(),
                    *expression_library.searching(expression_library.found_by(replaced))), key=lambda way: way.name)
     return [cel.FunctionDecl(name, [_overload(cel, way) for way in same])
             for name, same in groupby(ways, key=lambda way: way.name)]

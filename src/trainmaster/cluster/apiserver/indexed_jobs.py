@@ -4,7 +4,9 @@ The bounds are Kubernetes': what is known of each index stands in the status of 
 bearable size.
 """
 
+from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import causes, checks
@@ -59,7 +61,7 @@ def _success_rule(rule: Object, completions: int, path: str) -> Iterator[Cause]:
         if len(indexes) > LONGEST_INDEXES:
             yield causes.too_long(f"{path}.succeededIndexes", LONGEST_INDEXES)
         try:
-            total = _counted(indexes, completions)
+            total = counted(indexes, completions)
         except ValueError as error:
             yield causes.invalid(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
     if count is None:
@@ -74,21 +76,42 @@ def _success_rule(rule: Object, completions: int, path: str) -> Iterator[Cause]:
                                  f"must be less than or equal to {most} (the number of {what})")
 
 
-def _counted(text: str, completions: int) -> int:
+def counted(text: str, completions: int) -> int:
     """How many indexes `1,3-5` names. Raises ValueError in the words of Kubernetes."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
-        limits = part.split("-")
-        if len(limits) > 2:
-            raise ValueError(f'the fragment "{part}" violates the requirement that an index interval can have at most '
-                             "two parts separated by '-'")
-        numbers = [_index(each, completions) for each in limits]
-        if len(numbers) == 2 and numbers[0] >= numbers[1]:
-            raise ValueError(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
-        if last >= numbers[0]:
-            raise ValueError(f"non-increasing order, previous: {last}, current: {numbers[0]}")
-        total, last = total + numbers[-1] - numbers[0] + 1, numbers[-1]
+        first, end = _interval(part, completions)
+        if last >= first:
+            raise ValueError(f"non-increasing order, previous: {last}, current: {first}")
+        total, last = total + end - first + 1, end
     return total
+
+
+def shared(done: str, failed: str, completions: int) -> int | None:
+    """The first index that both texts name. What cannot be read names none: that is told elsewhere."""
+    one, other = deque(_intervals(done, completions)), deque(_intervals(failed, completions))
+    while one and other:
+        if one[0][0] <= other[0][1] and other[0][0] <= one[0][1]:
+            return max(one[0][0], other[0][0])
+        (one if one[0][0] <= other[0][0] else other).popleft()
+    return None
+
+
+def _intervals(text: str, completions: int) -> Iterator[tuple[int, int]]:
+    for part in text.split(","):
+        with suppress(ValueError):
+            yield _interval(part, completions)
+
+
+def _interval(part: str, completions: int) -> tuple[int, int]:
+    limits = part.split("-")
+    if len(limits) > 2:
+        raise ValueError(f'the fragment "{part}" violates the requirement that an index interval can have at most '
+                         "two parts separated by '-'")
+    numbers = [_index(each, completions) for each in limits]
+    if len(numbers) == 2 and numbers[0] >= numbers[1]:
+        raise ValueError(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
+    return numbers[0], numbers[-1]
 
 
 def _index(text: str, completions: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from trainmaster.api.labels import holds
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, indexed_jobs, labels, names, workload_columns
+from trainmaster.cluster.apiserver import causes, checks, indexed_jobs, job_status, labels, names, workload_columns
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
@@ -137,17 +137,13 @@ def _failure_policy_rules(spec: Object, path: str) -> Iterator[Cause]:
         if action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
             yield causes.invalid(f"{at}.action", action, "requires the backoffLimitPerIndex to be set")
         if codes and conditions:
-            yield _bare(at, "specifying both OnExitCodes and OnPodConditions is not supported")
+            yield causes.unquoted(at, "specifying both OnExitCodes and OnPodConditions is not supported")
         elif not codes and not conditions:
-            yield _bare(at, "specifying one of OnExitCodes and OnPodConditions is required")
+            yield causes.unquoted(at, "specifying one of OnExitCodes and OnPodConditions is required")
         if len(conditions or ()) > indexed_jobs.MOST_RULES:
             yield causes.too_many(f"{at}.onPodConditions", len(conditions), indexed_jobs.MOST_RULES)
         if codes:
             yield from _exit_code_rules(codes, f"{at}.onExitCodes", known)
-
-
-def _bare(path: str, said: str) -> Cause:
-    return Cause(path, "FieldValueInvalid", f"Invalid value: {said}")
 
 
 def _exit_code_rules(codes: Object, path: str, known: set[Json]) -> Iterator[Cause]:
@@ -295,7 +291,7 @@ def _range_fault(text: str, least: int, most: int, words: dict[str, str]) -> str
 
 KINDS: tuple[Kind, ...] = (
     row("batch/v1", "jobs", generation=True, begin=_begin, defaults=_defaults, rules=_rules, orphans=True,
-        selectable=("status.successful",), columns=workload_columns.JOB),
+        status_rules=job_status.rules, selectable=("status.successful",), columns=workload_columns.JOB),
     row("batch/v1", "cronjobs", generation=True, naming=names.subdomain, defaults=_cron_defaults, rules=_cron_rules,
         columns=workload_columns.CRON_JOB),
 )

@@ -151,6 +151,10 @@ class Kind:
     defaults: Callable[[Object], None] = _nothing
     of_spec: bool = False                     # defaults and rules look at nothing but the spec: once is enough
     carry: Callable[[Object, Object], None] = _carries_nothing    # what an update takes over from the old object
+    # Of an update of the status: what it takes over or fills in, without changing parts in place, and its rules.
+    status_only: bool = False                 # of a built-in kind: it leaves the metadata alone, as custom kinds do
+    status_carry: Callable[[Object, Object], None] = _carries_nothing
+    status_rules: Callable[[Object, Object], Iterable[Cause]] = _no_rules
     grace: Callable[[Object, int | None], int] = _no_grace        # seconds an object gets when it is deleted
     ending: Callable[[Object, datetime], Object] = _ends_as_is    # the object when its deletion begins
     content_finalizers: bool = False          # `spec.finalizers` hold it too

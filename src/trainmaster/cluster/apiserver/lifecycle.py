@@ -175,6 +175,8 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
     result["metadata"] = {**fixed, **kept, "resourceVersion": was["resourceVersion"]}
     if not part:
         kind.carry(result, old)
+    elif part == "status":
+        kind.status_carry(result, old)
     if part != "status" and not (kind.of_spec and result.get("spec") == old.get("spec")):
         kind.defaults(result)
     kind.settle(result, None if kind.view else old)      # what a view shows is in no stored form
@@ -234,9 +236,7 @@ def _content(kind: Kind, thing: Object) -> bool:
 def _merged(kind: Kind, old: Object, new: Object, part: str) -> Object:
     """Which of the two objects each part is taken from."""
     if part == "status":
-        meta = old["metadata"] if kind.custom else {**new["metadata"], "ownerReferences":
-                                                    old["metadata"].get("ownerReferences")}
-        result = {**old, "metadata": {field: value for field, value in meta.items() if value is not None}}
+        result = {**old, "metadata": old["metadata"] if kind.custom or kind.status_only else new["metadata"]}
         result.pop("status", None)
         return {**result, "status": new["status"]} if "status" in new else result
     if part:
@@ -311,6 +311,8 @@ def _update_faults(kind: Kind, new: Object, old: Object, part: str) -> list[Caus
                                           f"being deleted, found new finalizers []string{{{listed}}}"))
     if not part:
         found += kind.rules(new, old)
+    elif part == "status":
+        found += kind.status_rules(new, old)
     return [*found, *_schema_faults(kind, new, old)]
 
 

@@ -7,7 +7,7 @@ policy says what that means.
 from collections.abc import Sequence
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import expression_library, expressions
+from trainmaster.cluster.apiserver import expression_access, expressions
 from trainmaster.cluster.apiserver.auth import Identity
 from trainmaster.cluster.apiserver.authorization import Authorizer
 from trainmaster.cluster.apiserver.expressions import Failed, Unusable
@@ -24,7 +24,7 @@ def hold(conditions: Sequence[tuple[str, str]], request: Object, who: Identity, 
 
     `access` answers what conditions ask about who may do what, by default `who` sent the request.
     """
-    with expression_library.asking(who, lambda asker, wanted: access is not None and
+    with expression_access.asking(who, lambda asker, wanted: access is not None and
                                    access.decide(asker, wanted).allowed):
         return _hold(conditions, request)
 

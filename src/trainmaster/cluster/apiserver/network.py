@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, labels, names, other_columns
+from trainmaster.cluster.apiserver import causes, checks, labels, names, other_columns, statuses
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
@@ -252,7 +252,8 @@ KINDS: tuple[Kind, ...] = (
         columns=other_columns.SLICE),
     row("networking.k8s.io/v1", "networkpolicies", generation=True, defaults=_policy_defaults, rules=_policy_rules,
         columns=other_columns.NETWORK_POLICY),
-    row("networking.k8s.io/v1", "ingresses", generation=True, rules=_ingress_rules, columns=other_columns.INGRESS),
+    row("networking.k8s.io/v1", "ingresses", generation=True, rules=_ingress_rules,
+        status_rules=statuses.ingress, columns=other_columns.INGRESS),
     row("networking.k8s.io/v1", "ingressclasses", generation=True, defaults=_class_defaults, rules=_class_rules,
         columns=other_columns.INGRESS_CLASS),
 )

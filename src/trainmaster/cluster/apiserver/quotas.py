@@ -15,10 +15,6 @@ HIGHEST_PRIORITY = 1_000_000_000
 # Priorities that exist without anybody making them.
 SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
-_COUNTED = frozenset({
-    "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
-    "services.nodeports", "services.loadbalancers",
-})
 _MEASURED = frozenset({
     "cpu", "memory", "ephemeral-storage", "storage", "requests.cpu", "requests.memory", "requests.storage",
     "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage",
@@ -33,7 +29,7 @@ def _name_rules(name: str, path: str, known: frozenset[str], what: str) -> Itera
     faults = list(names.refused(path, name, names.qualified(name)))
     yield from faults
     if not faults and "/" not in name and name not in known and not name.startswith("requests.hugepages-"):
-        if name not in _COUNTED | _MEASURED:
+        if name not in checks.COUNTED | _MEASURED:
             yield causes.invalid(path, name, "must be a standard resource type or fully qualified")
         yield causes.invalid(path, name, f"must be a standard resource for {what}")
 
@@ -41,17 +37,23 @@ def _name_rules(name: str, path: str, known: frozenset[str], what: str) -> Itera
 def _quota_rules(quota: Object, old: Object | None) -> Iterator[Cause]:
     spec = quota.get("spec") or {}
     for name, amount in (spec.get("hard") or {}).items():
-        path, found = f"spec.hard[{name}]", quantity.parse(amount)
-        yield from _name_rules(name, path, _COUNTED | _MEASURED, "quota")
-        if found < 0:
-            yield causes.invalid(path, str(amount), "must be greater than or equal to 0")
-        if (name in _COUNTED or name.startswith("count/")) and found.denominator != 1:
-            yield causes.invalid(path, str(amount), "must be an integer")
+        yield from _amount_rules(name, amount, f"spec.hard[{name}]")
     yield from _scope_rules(spec.get("scopes") or [], spec.get("hard") or {})
     if old is not None:
         was = old.get("spec") or {}
         for field in ("scopes", "scopeSelector"):
             yield from checks.unchanged(spec.get(field), was.get(field), f"spec.{field}")
+
+
+def _amount_rules(name: str, amount: Json, path: str) -> Iterator[Cause]:
+    yield from _name_rules(name, path, checks.COUNTED | _MEASURED, "quota")
+    yield from checks.amount(name, amount, path)
+
+
+def _quota_status_rules(quota: Object, _old: Object) -> Iterator[Cause]:
+    for field in ("hard", "used"):
+        for name, amount in ((quota.get("status") or {}).get(field) or {}).items():
+            yield from _amount_rules(name, amount, f"status.{field}[{name}]")
 
 
 def _scope_rules(scopes: list[str], hard: Object) -> Iterator[Cause]:
@@ -164,7 +166,8 @@ def _runtime_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
 
 
 KINDS: tuple[Kind, ...] = (
-    row("v1", "resourcequotas", answers_object=True, rules=_quota_rules, columns=other_columns.QUOTA),
+    row("v1", "resourcequotas", answers_object=True, rules=_quota_rules, status_rules=_quota_status_rules,
+        columns=other_columns.QUOTA),
     row("v1", "limitranges", defaults=_range_defaults, rules=_range_rules, columns=columns.DEFINITION),
     row("scheduling.k8s.io/v1", "priorityclasses", generation=True, defaults=_priority_defaults,
         rules=_priority_rules, columns=other_columns.PRIORITY),

@@ -11,7 +11,7 @@ import orjson
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Json, Object, Resource
-from trainmaster.cluster.apiserver import causes, checks, labels, names, workload_columns
+from trainmaster.cluster.apiserver import causes, checks, labels, names, statuses, workload_columns
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Column, Kind, View
 from trainmaster.cluster.apiserver.rows import row
@@ -296,9 +296,10 @@ def _budget_rules(budget: Object, _old: Object | None) -> Iterator[Cause]:
 
 KINDS: tuple[Kind, ...] = (
     row("autoscaling/v2", "horizontalpodautoscalers", defaults=_defaults, rules=_rules,
-        columns=workload_columns.SCALER),
+        status_rules=statuses.scaler, columns=workload_columns.SCALER),
     row("autoscaling/v1", "horizontalpodautoscalers", defaults=_old_defaults, rules=_old_rules,
-        view=View(_STORED, _stored_from_v1, to_v1),
+        status_rules=statuses.scaler, view=View(_STORED, _stored_from_v1, to_v1),
         columns=tuple(map(_column, workload_columns.SCALER))),
-    row("policy/v1", "poddisruptionbudgets", generation=True, rules=_budget_rules, columns=workload_columns.BUDGET),
+    row("policy/v1", "poddisruptionbudgets", generation=True, rules=_budget_rules,
+        status_rules=statuses.budget, columns=workload_columns.BUDGET),
 )

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, expressions, rule_types, rule_values
+from trainmaster.cluster.apiserver import (
+    causes,
+    expression_literals,
+    expression_tree,
+    expressions,
+    rule_types,
+    rule_values,
+)
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.expressions import Absent, Checked, Failed, Unusable
 
@@ -155,6 +162,9 @@ def _form(document: Object, path: str, rule: Rule, text: str, program: str, want
         found = Checked(wanted)
         with suppress(Absent):
             found = rule_types.checked(text, document, root=path.endswith(_ROOT), optional=rule.optional)
+        unusable, uncomputable = _constants(found, text)
+        if unusable:
+            raise Unusable(unusable)
         expressions.compiled(text, *_VARIABLES)
         expressions.compiled(program, *_VARIABLES)
     except Absent:
@@ -163,7 +173,17 @@ def _form(document: Object, path: str, rule: Rule, text: str, program: str, want
         raise Unusable(f"compilation failed: {why}") from why
     if found.gives not in {wanted, "DYN"}:
         raise Unusable(_NO_BOOL if wanted == "BOOL" else _NO_TEXT)
+    if uncomputable:
+        raise Unusable(f"program instantiation failed: {uncomputable}")
     return found.form
+
+
+def _constants(found: Checked, text: str) -> tuple[str, str]:
+    """What is wrong with the constants in an expression; nothing where it has no compiled form."""
+    with suppress(expression_tree.TooDeep):
+        if found.form:
+            return expression_literals.faults(expression_tree.read(found.form), text, expressions.unread)
+    return "", ""
 
 
 def uncorrelated(document: Json, path: str, within: str = "") -> Iterator[Cause]:

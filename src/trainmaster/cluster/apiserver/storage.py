@@ -11,8 +11,8 @@ from datetime import datetime
 
 from trainmaster.api import quantity
 from trainmaster.api.claims import claims_of
-from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, labels, names, other_columns
+from trainmaster.api.meta import Json, Object, timestamp
+from trainmaster.cluster.apiserver import causes, checks, labels, names, other_columns, statuses
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
@@ -51,6 +51,17 @@ def _access_rules(modes: Json, path: str) -> Iterator[Cause]:
 def _volume_begin(volume: Object) -> None:
     volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": volume["metadata"]["creationTimestamp"]}
     _protected(volume, VOLUME_PROTECTION)
+
+
+def stamp(volume: Object, old: Object, now: datetime) -> None:
+    """Note when the phase of a volume changed, unless whoever changed it does."""
+    status, was = volume.get("status") or {}, old.get("status") or {}
+    said, before = status.get("lastPhaseTransitionTime"), was.get("lastPhaseTransitionTime")
+    if status.get("phase") == was.get("phase"):
+        if said is None and before is not None:
+            volume["status"] = {**status, "lastPhaseTransitionTime": before}
+    elif said in (None, before):
+        volume["status"] = {**status, "lastPhaseTransitionTime": timestamp(now)}
 
 
 def _volume_defaults(volume: Object) -> None:
@@ -321,15 +332,16 @@ def _attachment_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
 
 KINDS: tuple[Kind, ...] = (
     row("v1", "persistentvolumes", answers_object=True, begin=_volume_begin, defaults=_volume_defaults,
-        rules=_volume_rules, ending=_volume_ending, columns=other_columns.VOLUME),
+        rules=_volume_rules, status_carry=statuses.phase_defaults, ending=_volume_ending, columns=other_columns.VOLUME),
     row("v1", "persistentvolumeclaims", answers_object=True, begin=_claim_begin, defaults=_claim_defaults,
-        rules=_claim_rules, columns=other_columns.CLAIM),
+        rules=_claim_rules, status_carry=statuses.phase_defaults, status_rules=statuses.claim,
+        columns=other_columns.CLAIM),
     row("storage.k8s.io/v1", "storageclasses", answers_object=True, defaults=_class_defaults, rules=_class_rules,
         columns=other_columns.STORAGE_CLASS),
     row("storage.k8s.io/v1", "csidrivers", answers_object=True, defaults=_driver_defaults, rules=_driver_rules,
         columns=other_columns.DRIVER),
     row("storage.k8s.io/v1", "csinodes", answers_object=True, rules=_node_drivers_rules,
         columns=other_columns.NODE_DRIVERS),
-    row("storage.k8s.io/v1", "volumeattachments", answers_object=True, rules=_attachment_rules,
+    row("storage.k8s.io/v1", "volumeattachments", answers_object=True, status_only=True, rules=_attachment_rules,
         columns=other_columns.ATTACHMENT),
 )

@@ -8,7 +8,16 @@ from collections.abc import Iterator
 
 from trainmaster.api.labels import holds
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, labels, names, pod_rules, pods, workload_columns
+from trainmaster.cluster.apiserver import (
+    causes,
+    checks,
+    labels,
+    names,
+    pod_rules,
+    pods,
+    workload_columns,
+    workload_status,
+)
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
@@ -291,16 +300,18 @@ def _pod_template_rules(thing: Object, _old: Object | None) -> Iterator[Cause]:
 
 KINDS: tuple[Kind, ...] = (
     row("apps/v1", "deployments", generation=True, defaults=_deployment_defaults, rules=_deployment_rules,
+        status_carry=workload_status.keep_labels, status_rules=workload_status.DEPLOYMENT,
         columns=workload_columns.DEPLOYMENT),
     row("apps/v1", "replicasets", generation=True, defaults=_plain_replica_set_defaults, rules=_replica_set_rules,
-        columns=workload_columns.REPLICA_SET),
+        status_rules=workload_status.REPLICA_SET, columns=workload_columns.REPLICA_SET),
     row("apps/v1", "statefulsets", generation=True, defaults=_stateful_defaults, rules=_stateful_rules,
-        columns=workload_columns.STATEFUL_SET),
+        status_rules=workload_status.STATEFUL_SET, columns=workload_columns.STATEFUL_SET),
     row("apps/v1", "daemonsets", generation=True, defaults=_daemon_defaults, rules=_daemon_rules, carry=_daemon_carry,
-        columns=workload_columns.DAEMON_SET),
+        status_rules=workload_status.DAEMON_SET, columns=workload_columns.DAEMON_SET),
     row("apps/v1", "controllerrevisions", rules=_revision_rules, columns=workload_columns.CONTROLLER_REVISION),
     row("v1", "replicationcontrollers", generation=True, defaults=_controller_defaults, rules=_controller_rules,
-        orphans=True, selectable=("status.replicas",), columns=workload_columns.REPLICATION_CONTROLLER),
+        orphans=True, status_rules=workload_status.REPLICATION_CONTROLLER, selectable=("status.replicas",),
+        columns=workload_columns.REPLICATION_CONTROLLER),
     row("v1", "podtemplates", generation=True, defaults=_pod_template_defaults, rules=_pod_template_rules,
         columns=workload_columns.POD_TEMPLATE),
 )

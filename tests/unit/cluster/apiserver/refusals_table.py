@@ -1,7 +1,8 @@
 """What the server refuses, as rows that two judges read: the embedded server in unit tests, the real one beside it.
 
-A row sends an object, or makes one and changes it; `said` is what comes after `is invalid: `, first line only, with UID
-for what is random. Texts came from a real kube-apiserver and are checked against one again (tests/kubernetes).
+A row sends an object, or makes one and changes it, or writes its status, perhaps a second time; `said` is what comes
+after `is invalid: `, first line only, with UID for what is random. Texts came from a real kube-apiserver and are
+checked against one again (tests/kubernetes).
 """
 
 import re
@@ -24,6 +25,8 @@ class Row:
     thing: Object
     change: Json            # None: the object itself is what is refused
     said: str
+    status: Json = None     # of the object that was made
+    first: Json = None      # and the status that was written before it
 
     @property
     def resource(self) -> Resource:
@@ -36,7 +39,8 @@ class Row:
 
 
 def rows() -> list[Row]:
-    return [Row(path.stem, row["when"], row.get("made") or row["sent"], row.get("change"), row["said"])
+    return [Row(path.stem, row["when"], row.get("made") or row["sent"], row.get("change"), row["said"],
+                row.get("status"), row.get("first"))
             for path in sorted(FOLDER.glob("*.yaml")) for row in yaml.safe_load(path.read_text())]
 
 

@@ -272,7 +272,28 @@ CASES = (
           {"rule": "string(ip('1.1.1.1')) == '1.1.1.2'", "message": "another"}],
          {"wait": "90s"},
          said="spec: Invalid value: another"),
+    Case("a map of what a map has", "spec",
+         [{"rule": "self.map.transformMap(k, v, v + k) == {'a': 'xa', 'b': 'yb'}"}],
+         {"map": {"a": "x", "b": "y"}},
+         said=""),
+    Case("a map of a map of what a map has", "spec",
+         [{"rule": "self.map.transformMap(k, v, self.map.transformMap(l, w, k + l))['a']['b'] == 'ab'"}],
+         {"map": {"a": "x", "b": "y"}},
+         said=""),
+    Case("a map of some of what a list has, with commas and brackets in texts", "spec",
+         [{"rule": "self.list.transformMap(i, v, i % 2 == 0, v + '(,)') == {0: 'p(,)', 2: 'p(,)'}"}],
+         {"list": ["p", "q", "p"]},
+         said=""),
+    Case("a map of the entries that a list makes", "spec",
+         [{"rule": "self.ports.transformMapEntry(i, p, {p.name: p.port})['s'] == 443"}],
+         {"ports": [{"name": "h", "port": 80}, {"name": "s", "port": 443}]},
+         said=""),
+    Case("a map with an entry twice", "spec",
+         [{"rule": "self.list.transformMapEntry(i, v, {v: i}).size() == 2", "message": "twice"}],
+         {"list": ["p", "q", "p"]},
+         said="spec: Invalid value: \"object\": insert failed: key p already exists evaluating rule: twice"),
 )
+
 
 # What a server says when a definition with one such rule is written: where (as in `Case`), the rule, and why
 # it is refused, after its column; nothing for rules that are taken.
