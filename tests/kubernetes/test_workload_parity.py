@@ -24,6 +24,7 @@ from tests.kubernetes.control_plane import running
 from trainmaster.api.core import EVENTS, NAMESPACES, PODS
 from trainmaster.api.meta import Object, Resource, name_of, timestamp
 from trainmaster.kube.client import Client
+from trainmaster.kube.errors import NotFound
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.full]
 
@@ -64,7 +65,8 @@ class World:
             ready = {"type": "Ready", "status": "True" if phase == "Running" else "False", "lastTransitionTime": now}
             told = {"phase": phase, "conditions": [ready], **({} if phase == "Running" else {
                 "containerStatuses": [ended]})}
-            await self.client.patch(PODS, name_of(pod), self.namespace, {"status": told}, subresource="status")
+            with suppress(NotFound):      # its set took it away meanwhile
+                await self.client.patch(PODS, name_of(pod), self.namespace, {"status": told}, subresource="status")
 
     async def until(self, resource: Resource, fits: Callable[[Object], bool]) -> Object:
         thing: Object = {}
