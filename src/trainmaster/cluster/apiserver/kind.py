@@ -180,6 +180,11 @@ class Kind:
         object.__setattr__(self, "list_kind", self.list_kind or f"{self.resource.kind}List")
 
     @property
+    def graceful(self) -> bool:
+        """Whether its objects may get time to end."""
+        return self.grace is not _no_grace
+
+    @property
     def type(self) -> builtin.Type | None:
         """The fields of a built-in kind; a custom one has a schema instead."""
         return None if self.custom else builtin.shape_of(self.resource.api_version, self.resource.kind)

@@ -193,16 +193,19 @@ def finished(kind: Kind, thing: Object) -> bool:
     return bool(meta.get("deletionTimestamp")) and not held
 
 
-def ended(kind: Kind, old: Object, options: DeleteOptions, now: datetime) -> Object | None:
-    """The object as a deletion leaves it, or None: it goes at once."""
+def ended(kind: Kind, old: Object, options: DeleteOptions, now: datetime) -> tuple[Object, bool]:
+    """The object as a deletion leaves it, and whether it goes at once.
+
+    What is told of an object that goes is what it was; only one that might have had time to end is told to have ended.
+    """
     # A negative time is one second, as Kubernetes has it.
     grace = kind.grace(old, 1 if options.grace is not None and options.grace < 0 else options.grace)
     if "deletionTimestamp" not in old["metadata"]:
         old = kind.ending(old, now)
     meta = dict(old["metadata"])
     finalizers = _finalizers(kind, meta.get("finalizers") or [], options.propagation)
-    if not finalizers and not grace and not _content(kind, old):
-        return None
+    if not kind.graceful and not finalizers and not _content(kind, old):
+        return old, True
     meta["finalizers"] = finalizers
     if not finalizers:
         del meta["finalizers"]
@@ -213,11 +216,12 @@ def ended(kind: Kind, old: Object, options: DeleteOptions, now: datetime) -> Obj
             meta["deletionGracePeriodSeconds"] = grace
     else:
         meta["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
-        meta["deletionGracePeriodSeconds"] = grace
+        if not kind.content_finalizers:
+            meta["deletionGracePeriodSeconds"] = grace
         if kind.generation:
             meta["generation"] = int(meta.get("generation", 0)) + 1
     kept = {**old, "metadata": meta}
-    return None if finished(kind, kept) else kept
+    return kept, finished(kind, kept)
 
 
 def precondition(kind: Kind, old: Object, options: DeleteOptions) -> None:
@@ -226,6 +230,9 @@ def precondition(kind: Kind, old: Object, options: DeleteOptions) -> None:
     for said, wanted, found in (("UID", options.uid, meta["uid"]),
                                 ("ResourceVersion", options.revision, meta["resourceVersion"])):
         if wanted and wanted != found:
+            if kind.content_finalizers:
+                raise failures.conflict(kind.resource, meta["name"], f"Precondition failed: {said} in precondition: "
+                                                                     f"{wanted}, {said} in object meta: {found}")
             raise failures.unmet(kind.resource, meta["name"], said, wanted, found)
 
 

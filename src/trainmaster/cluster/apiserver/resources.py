@@ -316,12 +316,12 @@ class Resources:
                     raise
                 continue
             old = self._admission.ending(kind, old)
-            kept = lifecycle.ended(kind, old, options, self._clock.now())
+            kept, gone = lifecycle.ended(kind, old, options, self._clock.now())
             if options.dry_run:
-                return Written(record.value, warnings, gone=kept is None)
+                return Written(kind.encode(kept), warnings, gone=gone)
             try:
-                if kept is None:
-                    return replace(await self._remove(kind, old, record), warnings=warnings)
+                if gone:
+                    return replace(await self._remove(kind, kept, record), warnings=warnings)
                 if kept != old:
                     encode = self._catalog.encoder(kind, kept)
                     record = await self._store.update(key, encode, record.revision, urgent=True)
