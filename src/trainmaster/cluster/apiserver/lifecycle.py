@@ -5,7 +5,6 @@ apart, when the generation counts up, what finalizers and grace do to a deletion
 these and writes; nothing here knows the store, the clock or HTTP.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,7 +17,7 @@ from trainmaster.cluster.apiserver import (
     fitting,
     identity,
     inspection,
-    names,
+    metadata,
     normal,
 )
 from trainmaster.cluster.apiserver.bodies import as_object
@@ -39,6 +38,7 @@ _COUNTED = frozenset({"", "scale", "ephemeralcontainers", "resize"})
 _COUNTED_METADATA = {"deployments": "annotations", "endpointslices": "labels"}
 # No longer written by anyone: what a client sends here is not looked at.
 _DROPPED = "selfLink"
+_NO_REVISION = (None, "", "0")       # any will do
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
           "generation")
 
@@ -93,12 +93,16 @@ def _typed(kind: Kind, thing: Object, old: Object | None) -> tuple[Object, list[
         if not found.faults:
             pruned = normal.without_holes(pruned, type_)
     else:
-        metadata = builtin.type_named(builtin.METADATA)
-        found = inspection.inspect(thing["metadata"], metadata, "metadata")
-        pruned = {**thing, "metadata": inspection.prune(thing["metadata"], metadata)} if found.unknown else thing
+        type_ = builtin.type_named(builtin.METADATA)
+        found = inspection.inspect(thing["metadata"], type_, "metadata")
+        pruned = {**thing, "metadata": inspection.prune(thing["metadata"], type_)} if found.unknown else thing
     if found.faults:
         raise Unreadable(kind, str(found.faults[0]))
     if kind.custom:
+        meta = pruned["metadata"]
+        whole = {field: value for field, value in meta.items() if field != "managedFields"}     # which are long
+        if (filled := normal.without_holes(whole, type_)) is not whole:
+            pruned = {**pruned, "metadata": {**meta, **filled}}
         normal.of_type(builtin.METADATA)(pruned["metadata"])
     return pruned, list(found.unknown)
 
@@ -119,7 +123,7 @@ def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: dateti
     `known`: an object with the same spec was created before.
     """
     meta = thing["metadata"]
-    if meta.get("resourceVersion"):
+    if meta.get("resourceVersion") not in _NO_REVISION:
         raise failures.bad_request("resourceVersion should not be set on objects to be created")
     if meta.get("namespace", namespace) != namespace:
         raise failures.bad_request(
@@ -135,12 +139,13 @@ def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: dateti
         made = known.made()
         thing |= made
         kind.settle(thing, made)
-        _refuse(kind, thing, [*_metadata_faults(kind, thing)])
+        _refuse(kind, thing, list(metadata.created(kind, thing["metadata"])))
         return thing
     kind.begin(thing)
     kind.defaults(thing)
     kind.settle(thing, None)
-    _refuse(kind, thing, [*_metadata_faults(kind, thing), *kind.rules(thing, None), *_schema_faults(kind, thing, None)])
+    _refuse(kind, thing, [*metadata.created(kind, thing["metadata"]), *kind.rules(thing, None),
+                          *_schema_faults(kind, thing, None)])
     return thing
 
 
@@ -151,24 +156,18 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
     Raises Failure 400, 409 or 422; returns an object equal to `old` when nothing changes.
     """
     was, meta = old["metadata"], new["metadata"]
-    if not meta.get("name"):
-        raise failures.bad_request(f"the name of the object ({was['name']} based on URL) was undeterminable: name must "
-                                   "be provided")
-    if meta["name"] != was["name"]:
-        raise failures.misnamed(meta["name"], was["name"])
-    if meta.get("namespace", was.get("namespace")) != was.get("namespace"):
-        raise failures.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request")
+    addressed(meta, was["name"], was.get("namespace", ""))
     if meta.get("uid", was["uid"]) != was["uid"]:
         if patched:
             _refuse(kind, old, [causes.invalid("metadata.uid", meta["uid"], "field is immutable")])
         raise failures.conflict(kind.resource, was["name"], f"Precondition failed: UID in precondition: {meta['uid']}, "
                                                             f"UID in object meta: {was['uid']}")
-    revision = meta.get("resourceVersion") or ""
+    revision = "" if meta.get("resourceVersion") in _NO_REVISION else meta["resourceVersion"]
     if not revision and conditional:
         raise failures.invalid_kind(kind.resource.plural, kind.resource.group, was["name"], [UNCONDITIONAL])
     if revision and revision != was["resourceVersion"]:
         raise failures.conflict(kind.resource, was["name"])
+    unasked = list(metadata.of_deletion(meta, was, part))
     result = _merged(kind, old, new, part)
     kept = {field: value for field, value in result["metadata"].items() if field not in _FIXED}
     fixed = {field: was[field] for field in _FIXED if field in was}
@@ -180,10 +179,22 @@ def amended(kind: Kind, old: Object, new: Object, part: str, *, conditional: boo
     if part != "status" and not (kind.of_spec and result.get("spec") == old.get("spec")):
         kind.defaults(result)
     kind.settle(result, None if kind.view else old)      # what a view shows is in no stored form
-    _refuse(kind, result, _update_faults(kind, result, old, part))
+    _refuse(kind, result, [*unasked, *_update_faults(kind, result, old, part)])
     if kind.generation and part in _COUNTED and _spec_of(kind, result) != _spec_of(kind, old):
         result["metadata"]["generation"] = int(was.get("generation", 0)) + 1
     return result
+
+
+def addressed(meta: Object, name: str, namespace: str) -> None:
+    """Raises Failure 400 for an object that was sent to another place than it says."""
+    if not meta.get("name"):
+        raise failures.bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must "
+                                   "be provided")
+    if meta["name"] != name:
+        raise failures.misnamed(meta["name"], name)
+    if (meta.get("namespace") or namespace) != namespace:
+        raise failures.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request")
 
 
 def finished(kind: Kind, thing: Object) -> bool:
@@ -276,39 +287,8 @@ def _refuse(kind: Kind, thing: Object, faults: list[Cause]) -> None:
         raise failures.invalid(resource, thing["metadata"].get("name", ""), faults)
 
 
-def _metadata_faults(kind: Kind, thing: Object) -> Iterator[Cause]:
-    meta = thing["metadata"]
-    name = meta.get("name") or ""
-    if not name:
-        yield causes.required("metadata.name", "name or generateName is required")
-    else:
-        yield from names.refused("metadata.name", name, kind.naming(name))
-    yield from _common_faults(meta, {})
-
-
-def _common_faults(meta: Object, was: Object) -> Iterator[Cause]:
-    """`was` was found right before: what is the same there needs no second look."""
-    if (labels := meta.get("labels")) and labels != was.get("labels"):
-        yield from names.labels(labels, "metadata.labels")
-    if (annotations := meta.get("annotations")) and annotations != was.get("annotations"):
-        yield from names.annotations(annotations, "metadata.annotations")
-    for finalizer in meta.get("finalizers") or ():
-        yield from names.refused("metadata.finalizers", finalizer, names.qualified(finalizer))
-    controllers = []
-    for owner in meta.get("ownerReferences") or ():
-        for field in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(field):
-                what = "version " if field == "apiVersion" else ""
-                yield causes.invalid(f"metadata.ownerReferences.{field}", "", f"{what}must not be empty")
-        if owner.get("controller"):
-            controllers.append(owner.get("name"))
-    if len(controllers) > 1:
-        yield causes.invalid("metadata.ownerReferences", controllers,
-                             "Only one reference can have Controller set to true")
-
-
 def _update_faults(kind: Kind, new: Object, old: Object, part: str) -> list[Cause]:
-    found = list(_common_faults(new["metadata"], old["metadata"]))
+    found = list(metadata.common(kind, new["metadata"], old["metadata"]))
     if "deletionTimestamp" in old["metadata"]:
         known = old["metadata"].get("finalizers") or []
         added = [name for name in new["metadata"].get("finalizers") or () if name not in known]

@@ -119,7 +119,7 @@ def _step(field: Field) -> Step | None:
 
 
 def without_holes(value: Json, type_: Type) -> Json:
-    """The object with a zero of the right type for each `null` in a list, as Go reads it."""
+    """The object with a zero of the right type for each `null` in a list or map, as Go reads it."""
     if not isinstance(value, dict) or not _has_hole(value):
         return value
     return {name: _filled(item, field) if (field := type_.fields.get(name)) else item for name, item in value.items()}
@@ -127,7 +127,7 @@ def without_holes(value: Json, type_: Type) -> Json:
 
 def _has_hole(value: Json) -> bool:
     if isinstance(value, dict):
-        return any(_has_hole(item) for item in value.values() if item.__class__ in _NESTED)
+        return any(item is None or (item.__class__ in _NESTED and _has_hole(item)) for item in value.values())
     return any(item is None or (item.__class__ in _NESTED and _has_hole(item)) for item in value)
 
 
@@ -135,7 +135,7 @@ def _filled(value: Json, field: Field) -> Json:
     if field.many is Many.LIST and isinstance(value, list):
         return [_zero_item(field) if item is None else _filled_one(item, field) for item in value]
     if field.many is Many.MAP and isinstance(value, dict):
-        return {key: _filled_one(item, field) for key, item in value.items()}
+        return {key: _zero_item(field) if item is None else _filled_one(item, field) for key, item in value.items()}
     return _filled_one(value, field)
 
 

@@ -77,10 +77,9 @@ def delete_options(body: Json, query: Query) -> DeleteOptions:
 
 
 def dry_run(given: Sequence[str], name: str) -> bool:
-    wanted = [value for value in given if value]
-    if any(value != "All" for value in wanted):
-        raise _refused(name, causes.unsupported("dryRun", wanted, ("All",)))
-    return bool(wanted)
+    if any(value != "All" for value in given):
+        raise _refused(name, causes.unsupported("dryRun", list(given), ("All",)))
+    return bool(given)
 
 
 def _delete_options() -> builtin.Type:

@@ -4,6 +4,7 @@ Nodes write it, and nothing is written more often: each rule first asks whether 
 as it was in the status before is not looked at again.
 """
 
+import re
 from collections.abc import Iterator
 
 from trainmaster.api.meta import Json, Object
@@ -14,6 +15,8 @@ _KNOWN = frozenset({"PodScheduled", "Ready", "Initialized", "ContainersReady", "
                     "DisruptionTarget"})
 _CONTAINERS = (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers"),
                ("ephemeralContainerStatuses", ""))
+# Nearly all addresses, without the time that it takes to read one.
+_IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?!$)|$)){4}")
 _NO_COUNT = "must be a non-negative integer"
 
 
@@ -41,12 +44,8 @@ def carry(pod: Object, old: Object) -> None:
 def rules(pod: Object, old: Object) -> Iterator[Cause]:
     status, was = pod.get("status") or {}, old.get("status") or {}
     for index, condition in enumerate(status.get("conditions") or ()):
-        path = f"status.conditions[{index}]"
-        if condition.get("observedGeneration", 0) < 0:
-            yield causes.invalid(f"{path}.observedGeneration", condition["observedGeneration"], _NO_COUNT)
-        if condition.get("type") not in _KNOWN:
-            name = condition.get("type") or ""
-            yield from names.refused(f"{path}.Type", name, names.qualified(name))
+        if condition.get("observedGeneration", 0) < 0 or condition.get("type") not in _KNOWN:
+            yield from _condition_rules(condition, f"status.conditions[{index}]")
     node, before = status.get("nominatedNodeName"), was.get("nominatedNodeName")
     if node and node != before:
         yield from names.refused("status.nominatedNodeName", node, names.subdomain(node))
@@ -63,6 +62,14 @@ def rules(pod: Object, old: Object) -> Iterator[Cause]:
     for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
         if (found := status.get(many)) and found != was.get(many):
             yield from _address_rules(found, was.get(many) or [], one, many, status)
+
+
+def _condition_rules(condition: Object, path: str) -> Iterator[Cause]:
+    if condition.get("observedGeneration", 0) < 0:
+        yield causes.invalid(f"{path}.observedGeneration", condition["observedGeneration"], _NO_COUNT)
+    if condition.get("type") not in _KNOWN:
+        name = condition.get("type") or ""
+        yield from names.refused(f"{path}.Type", name, names.qualified(name))
 
 
 def _ended_rules(now: list[Object], before: list[Object], pod: Object, field: str, described: str) -> Iterator[Cause]:
@@ -98,9 +105,14 @@ def _address_rules(found: list[Object], before: list[Object], one: str, many: st
         yield causes.invalid(f"status.{many}[0].ip", found[0].get("ip") or "", f"must be equal to `{one}`")
     known = {each.get("ip") for each in before}
     for index, each in enumerate(found):
-        if each.get("ip") not in known and checks.address(each.get("ip") or "") is None:
+        if each.get("ip") not in known and not _family(each):
             yield causes.invalid(f"status.{many}[{index}]", each.get("ip") or "", checks.NOT_AN_ADDRESS)
-    versions = [getattr(checks.address(each.get("ip") or ""), "version", 0) for each in found]
-    if len(versions) > 1 and sorted(versions) != [4, 6]:
+    if len(found) > 1 and sorted(map(_family, found)) != [4, 6]:
         yield causes.invalid(f"status.{many}", [{"IP": each.get("ip") or ""} for each in found],
                              "may specify no more than one IP for each IP family")
+
+
+def _family(each: Object) -> int:
+    """4 or 6, or 0 for what is no address."""
+    text = each.get("ip") or ""
+    return 4 if _IPV4.fullmatch(text) else getattr(checks.address(text), "version", 0)

@@ -17,6 +17,12 @@ def new(kind: Kind, body: Json, options: Options, *, known: bool = False) -> tup
     return thing, _judged(kind, unknown, options)
 
 
+def absent(kind: Kind, body: Json, name: str, namespace: str, options: Options) -> None:
+    """What is wrong with an object that was to replace one that is not there. Raises Failure 400."""
+    thing, _ = new(kind, body, options)
+    lifecycle.addressed(thing["metadata"], name, namespace)
+
+
 def edited(kind: Kind, old: Object, found: Json, options: Options) -> tuple[Object, list[str]]:
     """An object after an edit, and the warnings. Raises Failure."""
     try:

@@ -64,7 +64,11 @@ def place(path: str) -> Place | Elsewhere:
 
 
 def verb(method: str, where: Place, *, watch: bool) -> str:
-    """What is asked for. Raises Failure 405."""
+    """What is asked for. Raises Failure 405.
+
+    `watch`: the query says so, which is listened to only about a collection; one object is watched by its old path, or
+    by a selector of its name.
+    """
     if where.subresource == PROXY and method in _OF_PROXIES:
         return _OF_PROXIES[method]
     if where.watch and method != "GET":
@@ -72,7 +76,7 @@ def verb(method: str, where: Place, *, watch: bool) -> str:
     found = (_ON_OBJECT if where.name else _ON_COLLECTION).get(method)
     if found is None:
         raise failures.method_not_allowed()
-    if watch and found in {"list", "get"} and not where.subresource:
+    if (found == "list" and watch) or (where.watch and not where.subresource):
         return "watch"
     return found
 

@@ -32,6 +32,7 @@ from trainmaster.cluster.apiserver import (
     parts,
     patching,
     proxying,
+    reading,
     resizing,
     routing,
     telling,
@@ -299,6 +300,7 @@ class ApiServer:
                 uid = orjson.loads(written.value)["metadata"]["uid"]
                 return in_json(200, failures.success(kind.resource, place.name, uid), written.warnings)
             return self._object(call, 200, written, form)
+        call.query.number("limit")      # not obeyed, but read
         page = await lists.read(self._store, kind, place.namespace, call.selector(), Query(()))
         await self._resources.delete_all(kind, page.items, deletion, asked)
         return await telling.many(call, Listing(page.items, self._store.revision), form, self._clock.now())
@@ -321,8 +323,15 @@ class ApiServer:
             """What was read; a second attempt reads again, for the first changes what it got."""
             return (fresh.pop() if fresh else call.body()).value
 
-        return await self._resources.change(kind, place.namespace, place.name, part, replaced, call.options(body),
-                                            conditional=not kind.unconditional, keeps=True, asked=call.asked(UPDATE))
+        options = call.options(body)
+        try:
+            return await self._resources.change(kind, place.namespace, place.name, part, replaced, options,
+                                                conditional=not kind.unconditional, keeps=True,
+                                                asked=call.asked(UPDATE))
+        except failures.Failure as failure:
+            if failure.code == 404:      # what is wrong with it is told before that there is none
+                reading.absent(kind, call.body().value, place.name, place.namespace, options)
+            raise
 
     def _asked_to_apply(self, call: Call, operation: str) -> Asked:
         """Who applies to nothing creates, and must be allowed to. Raises Failure 403."""

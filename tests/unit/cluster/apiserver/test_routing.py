@@ -49,7 +49,7 @@ def test_paths_that_lead_nowhere(path: str, code: int) -> None:
 
 @pytest.mark.parametrize(("method", "path", "watch", "expected"), [
     ("GET", "/api/v1/pods", False, "list"), ("GET", "/api/v1/pods", True, "watch"),
-    ("GET", "/api/v1/nodes/n", False, "get"), ("GET", "/api/v1/nodes/n", True, "watch"),
+    ("GET", "/api/v1/nodes/n", False, "get"), ("GET", "/api/v1/nodes/n", True, "get"),
     ("POST", "/api/v1/nodes", False, "create"), ("PUT", "/api/v1/nodes/n", False, "update"),
     ("PATCH", "/api/v1/nodes/n", False, "patch"), ("DELETE", "/api/v1/nodes/n", False, "delete"),
     ("DELETE", "/api/v1/nodes", False, "deletecollection"), ("PUT", "/api/v1/nodes", False, 405),

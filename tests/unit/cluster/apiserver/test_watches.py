@@ -112,7 +112,7 @@ class TestSelectors:
 
     @pytest.mark.parametrize("path", [
         pytest.param(f"{MAPS}?fieldSelector=metadata.name%3Db", id="by selector"),
-        pytest.param(f"{MAPS}/b?", id="by path"),
+        pytest.param("/api/v1/watch/namespaces/default/configmaps/b?", id="by its old path"),
         pytest.param("/api/v1/configmaps?fieldSelector=metadata.name%3Db", id="in all namespaces"),
     ])
     async def test_one_object_by_name(self, api: Api, path: str) -> None:
