@@ -109,7 +109,7 @@ class Admission:
 
     def replacing(self, kind: Kind, thing: Object) -> None:
         """Fill in again what a new state of a whole object may have left out, before it is compared with the old."""
-        if kind.resource == PODS:
+        if kind.resource == PODS and thing.get("spec"):
             pods.tolerate(thing["spec"])
 
     def changing(self, kind: Kind, old: Object, thing: Object, now: datetime) -> None:
