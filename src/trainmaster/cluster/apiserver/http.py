@@ -26,7 +26,8 @@ from trainmaster.cluster.apiserver.proxying import Proxied, relayed
 from trainmaster.cluster.apiserver.routing import LONGEST_QUERY, Query
 from trainmaster.cluster.apiserver.server import ApiServer
 from trainmaster.cluster.apiserver.streaming import Streaming
-from trainmaster.kube.transport import Request, Response
+from trainmaster.cluster.apiserver.whole import Whole
+from trainmaster.kube.transport import Request
 
 # Seconds a client has to send its body, and to take the next piece of a stream.
 SLOWEST_BODY = 30.0
@@ -91,11 +92,11 @@ class _Front:
         if who is None and path.strip("/").partition("/")[0] in HEALTH:
             who = ANONYMOUS
         if who is None:
-            return _whole(refusal(failures.unauthorized()))
+            return Whole(refusal(failures.unauthorized()))
         try:
             body = await self._body(incoming, path)
         except failures.Failure as failure:
-            return _whole(refusal(failure), close=True)
+            return Whole(refusal(failure), close=True)
         headers = _together(incoming.headers.items())
         query = tuple(url.query.items()) if url.raw_query_string else ()
         found = await self._server.handle(Request(incoming.method, path, query, headers, body), who)
@@ -103,7 +104,7 @@ class _Front:
             try:
                 return await (passed_on(incoming, found) if isinstance(found, Tunnel) else relayed(incoming, found))
             except failures.Failure as failure:
-                return _whole(refusal(failure))
+                return Whole(refusal(failure))
         if isinstance(found, Streaming) and websockets.wanted(headers, found):
             return await websockets.sent(incoming, found, SLOWEST_READER)
         if isinstance(found, Streaming):
@@ -112,7 +113,7 @@ class _Front:
         if path.startswith("/api") and layout.in_lines(headers, Query(query)):
             found = layout.laid_out(found)
         packs = len(found.body) > compressing.LONGEST_PLAIN and compressing.wanted(headers, path, near=_near(incoming))
-        return _whole(compressing.whole(found) if packs else found)
+        return Whole(compressing.whole(found) if packs else found)
 
     async def _body(self, incoming: web.BaseRequest, path: str) -> bytes:
         """Raises Failure 408, 413 or 429."""
@@ -198,15 +199,6 @@ def _together(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
         again = name in found and name.startswith(impersonation.PREFIX)
         found[name] = f"{found[name]}{impersonation.SEPARATOR}{value}" if again else value
     return found
-
-
-def _whole(answer: Response, *, close: bool = False) -> web.StreamResponse:
-    response = web.Response(status=answer.status, body=answer.body, headers=_headers(answer.headers))
-    for warning in answer.warnings:
-        response.headers.add("Warning", warning)
-    if close:
-        response.force_close()
-    return response
 
 
 def _headers(found: Mapping[str, str]) -> dict[str, str]:
