@@ -10,7 +10,7 @@ from functools import lru_cache
 import orjson
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import failures, go_yaml, protobuf, repeats
+from trainmaster.cluster.apiserver import failures, go_yaml, managed_fields, protobuf, repeats
 from trainmaster.cluster.apiserver.repeats import Repeats
 
 MOST_BYTES = 3 * 1024 * 1024
@@ -62,10 +62,26 @@ _NESTED = frozenset({dict, list})
 
 def read_json(body: bytes) -> Body:
     """Raises Failure 400."""
+    if (cut := managed_fields.without(body)) is not None and (known := _without_record(*cut)) is not None:
+        return known
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise failures.bad_request(f"the body is not valid JSON: {error}") from error
+    return _checked(body, found)
+
+
+def _without_record(rest: bytes, record: Json) -> Body | None:
+    """What is left of a body whose record of owners is known; None: that is no JSON, or not where such a record is."""
+    try:
+        found = _checked(rest, orjson.loads(rest))
+    except orjson.JSONDecodeError:
+        return None
+    return found if managed_fields.fill(found.value, record) else None
+
+
+def _checked(body: bytes, found: Json) -> Body:
+    """Raises Failure 400."""
     marks = body.translate(None, _NO_MARKS)
     openings = marks.count(b"{") + marks.count(b"[")
     if openings >= DEEPEST:

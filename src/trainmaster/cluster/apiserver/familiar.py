@@ -10,20 +10,27 @@ does, and the large ones differ wherever the whole does.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import orjson
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import shapes
-from trainmaster.cluster.apiserver.fieldsets import FieldSet
+from trainmaster.cluster.apiserver.fieldsets import Change, FieldSet
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.mergeable import Unmergeable
 
 MOST = 64
+MOST_SORTS = 16                          # of metadata, for which who owns what is remembered with a specification
 LONGEST = 16 * 1024                      # bytes of a specification that is remembered
 
 Sent = tuple[str, bytes]                 # a kind, and a specification as it was sent
+Sort = tuple[tuple[str, ...], tuple[str, ...], bytes]
+
+
+# Of the metadata: what nobody owns, and what is owned by its keys alone.
+_OF_NO_MATTER = shapes.UNOWNED | {"labels", "annotations"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,20 @@ class Familiar:
 
     _made: bytes
     owned: FieldSet
+    _changes: dict[Sort, Change] = field(default_factory=dict, compare=False)
+
+    def change(self, meta: Object, compare: Callable[[], Change]) -> Change:
+        """What making an object with this specification does to its fields: the same for all whose metadata have the
+        same labels and annotations, whatever these say, and the rest in common. Not to be changed."""
+        rest = {name: value for name, value in meta.items() if name not in _OF_NO_MATTER}
+        labels, annotations = (tuple(meta.get(name) or ()) for name in ("labels", "annotations"))
+        sort = labels, annotations, orjson.dumps(rest) if rest else b""
+        found = self._changes.get(sort)
+        if found is None:
+            if len(self._changes) >= MOST_SORTS:
+                self._changes.clear()
+            found = self._changes[sort] = compare()
+        return found
 
     def made(self) -> Object:
         """The spec and the status of a new object, to be changed at will."""

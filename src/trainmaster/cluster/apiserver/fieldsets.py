@@ -10,6 +10,7 @@ needs no reading and no writing. Sets are never changed in place; what did not c
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import orjson
@@ -23,6 +24,14 @@ SELF = "."
 MEMBER: FieldSet = {}
 
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a write does to the fields of an object, in the words of one version."""
+
+    changed: FieldSet
+    removed: FieldSet
 
 
 class Malformed(ValueError):

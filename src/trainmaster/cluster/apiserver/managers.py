@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from trainmaster.api.meta import Json, Object, timestamp
 from trainmaster.cluster.apiserver import fieldsets, shapes
-from trainmaster.cluster.apiserver.fieldsets import MEMBER, FieldSet
+from trainmaster.cluster.apiserver.familiar import Familiar
+from trainmaster.cluster.apiserver.fieldsets import MEMBER, Change, FieldSet
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.mergeable import Unmergeable
 
@@ -28,14 +29,6 @@ ANCIENT = "ancient-changes"
 SERVER = "kube-apiserver"
 
 Identity: TypeAlias = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a write does to the fields of an object, in the words of one version."""
-
-    changed: FieldSet
-    removed: FieldSet
 
 
 # How the object before and after a write compares in some version; None: there is no such version (any more).
@@ -178,20 +171,23 @@ def spelled(me: Identity) -> str:
 
 
 def comparison(kind: Kind, old: Object | None, new: Object, part: str, find: Callable[[str], Kind | None],
-               apart: FieldSet = MEMBER, spec: FieldSet = MEMBER) -> Comparison:
+               apart: FieldSet = MEMBER, familiar: Familiar | None = None) -> Comparison:
     """How an object compares before (None: there was none) and after a write. `find` gives a kind in a version.
 
-    What is in `apart` is left out; `spec` is what a new object has in its spec, if that is known. Raises Unmergeable,
-    when it is asked.
+    What is in `apart` is left out, for one specification always the same; `familiar` is what is known about that of a
+    new object. Raises Unmergeable, when it is asked.
     """
     found: dict[str, Change | None] = {}
 
     def compared(api_version: str) -> Change | None:
         if api_version not in found:
             other = kind if api_version == kind.resource.api_version else find(api_version)
+            if familiar is not None and other is kind:
+                found[api_version] = familiar.change(new["metadata"], lambda: _compared(
+                    kind, None, new, fieldsets.union(reset(kind, part), apart), familiar.owned))
+                return found[api_version]
             found[api_version] = None if other is None else _compared(
-                other, *_converted(kind, other, old, new), fieldsets.union(reset(other, part), apart),
-                spec if other is kind else MEMBER)
+                other, *_converted(kind, other, old, new), fieldsets.union(reset(other, part), apart), MEMBER)
         return found[api_version]
 
     return compared
@@ -275,16 +271,16 @@ def _set_of(paths: tuple[tuple[str, ...], ...]) -> FieldSet:
 
 
 def record(kind: Kind, old: Object | None, new: Object, sent: Json, writer: Writer,
-           find: Callable[[str], Kind | None], apart: FieldSet = MEMBER, spec: FieldSet = MEMBER) -> None:
+           find: Callable[[str], Kind | None], apart: FieldSet = MEMBER, familiar: Familiar | None = None) -> None:
     """Write down in `new` who owns its fields after an ordinary write.
 
-    `sent` is what the writer said about that; what is in `apart` is nobody's. `spec` as in `comparison`.
+    `sent` is what the writer said about that; what is in `apart` is nobody's. `familiar` as in `comparison`.
     """
     stored = None if old is None else old["metadata"].get("managedFields")
     entries = known(stored, None if writer.part else sent)
     if old is None or (entries and not _is_unseen(kind, entries, writer)):
         try:
-            entries = updated(entries, comparison(kind, old, new, writer.part, find, apart, spec), writer)
+            entries = updated(entries, comparison(kind, old, new, writer.part, find, apart, familiar), writer)
         except Unmergeable:
             entries = []
     keep(new, entries)

@@ -9,6 +9,7 @@ from datetime import datetime
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import failures, managers
 from trainmaster.cluster.apiserver.catalog import Catalog
+from trainmaster.cluster.apiserver.familiar import Familiar
 from trainmaster.cluster.apiserver.fieldsets import MEMBER, FieldSet
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.options import Options
@@ -25,10 +26,10 @@ class Ownership:
 
     def record(self, kind: Kind, old: Object | None, new: Object, sent: Json, part: str, options: Options,
                now: datetime, apart: FieldSet = MEMBER, before: Callable[[], Object] | None = None,
-               spec: FieldSet = MEMBER) -> None:
+               familiar: Familiar | None = None) -> None:
         """Write down who owns the fields of an object; it is not yet what admission makes of it, as in Kubernetes.
 
-        `spec`: the fields in the spec of a new object, if they are known. `before` makes the object as it was sent to
+        `familiar`: what is known about the specification of a new object. `before` makes the object as it was sent to
         webhooks: what they add is nobody's. If that was not a valid object without them, what they added is the
         writer's.
         """
@@ -45,7 +46,7 @@ class Ownership:
                 managers.record(kind, old, given, sent, writer, self.in_version(kind), apart)
                 managers.keep(new, given["metadata"].get("managedFields"))
                 return
-        managers.record(kind, old, new, sent, writer, self.in_version(kind), apart, spec)
+        managers.record(kind, old, new, sent, writer, self.in_version(kind), apart, familiar)
 
     def record_own(self, kind: Kind, before: Object, new: Object, now: datetime) -> None:
         """The same for a status that the server itself has set."""

@@ -22,6 +22,7 @@ from trainmaster.cluster.apiserver import (
     failures,
     furnishing,
     lifecycle,
+    managed_fields,
     managers,
     ownership,
     reading,
@@ -34,7 +35,6 @@ from trainmaster.cluster.apiserver.catalog import Catalog
 from trainmaster.cluster.apiserver.chain import Chain, Review
 from trainmaster.cluster.apiserver.charging import Charging
 from trainmaster.cluster.apiserver.familiar import Familiars, Sent
-from trainmaster.cluster.apiserver.fieldsets import MEMBER
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.lifecycle import DeleteOptions
 from trainmaster.cluster.apiserver.matching import CREATE, UPDATE
@@ -123,7 +123,7 @@ class Resources:
             self._familiars.saw(same, kind, made)
         self._ownership.record(kind, None, made, sent, "", options, now, apart,
                                None if given is None else partial(created, given),
-                               MEMBER if known is None else known.owned)
+                               known)
         self._guard(kind, None, made, asked)
         key = kind.key(namespace, name)
         await self._admission.housed(kind, made)
@@ -171,7 +171,7 @@ class Resources:
             record = await self._latest(kind, key, name)
             warnings: list[str] = []
             try:
-                old = orjson.loads(kind.present(record.value))
+                old = managed_fields.read(kind.present(record.value))
                 newest = old if keeps else orjson.loads(kind.present(record.value))
                 new, warnings = reading.edited(kind, old, edit(newest), options)
                 given = None

@@ -94,6 +94,28 @@ def on_a_server() -> Iterator[Callable[..., list[Answer]]]:
     loop.close()
 
 
+SORTS: list[Parts] = [
+    {}, {"labels": {"a": "1"}}, {"labels": {"a": "2"}}, {"labels": {"b": "1"}}, {"annotations": {"a": "1"}},
+    {"labels": {"a": "1"}, "annotations": {"a": "1"}}, {"finalizers": ["example.com/a"]},
+    {"finalizers": ["example.com/b"]}, *({"ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": uid, **more}]}
+        for uid in ("1", "2") for more in ({}, {"controller": True}))]
+
+
+async def test_who_owns_a_familiar_pod_follows_from_its_own_metadata(api: Api) -> None:
+    async def owned(number: int, scheduler: str, metadata: Parts) -> Parts:
+        named = {"metadata": {"name": f"p{number}", **metadata}}
+        made = await api.made(PODS, {**pod("p", schedulerName=scheduler), **named})
+        [entry] = made["metadata"]["managedFields"]
+        found: Parts = entry["fieldsV1"]
+        return found
+
+    numbers = count()
+    first = [await owned(next(numbers), f"new-{at}", metadata) for at, metadata in enumerate(SORTS)]
+    for _ in range(3):
+        assert first == [await owned(next(numbers), "familiar", metadata) for metadata in SORTS]
+
+
 async def test_what_becomes_of_one_pod_does_not_touch_the_next_of_the_same_specification(api: Api) -> None:
     mounts = []
     for number in range(4):
