@@ -70,7 +70,8 @@ def uid_of(thing: Mapping[str, Json]) -> str:
 
 
 def key_of(thing: Mapping[str, Json]) -> Key:
-    return Key(namespace_of(thing), name_of(thing))
+    about = metadata(thing)
+    return Key(str(about.get("namespace", "")), str(about.get("name", "")))
 
 
 def revision_of(thing: Mapping[str, Json]) -> str:

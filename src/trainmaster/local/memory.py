@@ -18,7 +18,7 @@ from typing import Any
 from trainmaster.runtime.clock import Clock
 
 # Containers made and not freed before the youngest are looked at; the older ones are not there to be looked at.
-THRESHOLDS = (5_000, 1_000_000, 1_000_000)
+THRESHOLDS = (20_000, 1_000_000, 1_000_000)
 LONG_LOOK_SECONDS = 3600.0
 
 # For the environment of the process: the C library reads it before anything of ours runs. One pool for all threads: the

@@ -59,18 +59,20 @@ class LocalCopy:
         `at_least` is the revision up to which the watch is complete: an unknown object from before it is one that was
         deleted since.
         """
-        before = self._objects.get(key_of(thing))
+        key, revision = key_of(thing), revision_of(thing)
+        before = self._objects.get(key)
         known = revision_of(before) if before is not None else at_least
-        if older(revision_of(thing), known) or (before is not None and revision_of(thing) == known):
+        if older(revision, known) or (before is not None and revision == known):
             return []
-        return self._put(before, thing)
+        return self._put(key, before, thing)
 
     def drop(self, thing: Object) -> list[Change]:
         """Take in an end that a watch reported; `thing` is the last state. One before the known state is old news."""
-        before = self._objects.get(key_of(thing))
+        key = key_of(thing)
+        before = self._objects.get(key)
         if before is None or older(revision_of(thing), revision_of(before)):
             return []
-        self._remove(before)
+        self._remove(key)
         return [Change(before, None)]
 
     def replace(self, things: Iterable[Object]) -> list[Change]:
@@ -79,17 +81,16 @@ class LocalCopy:
         changes = []
         for key in [key for key in self._objects if key not in fresh]:
             changes.append(Change(self._objects[key], None))
-            self._remove(self._objects[key])
+            self._remove(key)
         for key, thing in fresh.items():
             before = self._objects.get(key)
             if before is None or revision_of(before) != revision_of(thing) or before != thing:
-                changes += self._put(before, thing)
+                changes += self._put(key, before, thing)
         return changes
 
-    def _put(self, before: Object | None, after: Object) -> list[Change]:
+    def _put(self, key: Key, before: Object | None, after: Object) -> list[Change]:
         if before is not None:
-            self._remove(before)
-        key = key_of(after)
+            self._remove(key)
         self._objects[key] = after
         self._places[key] = places = self._places_of(after)
         for name, value in places:
@@ -99,8 +100,7 @@ class LocalCopy:
             return [Change(before, None), Change(None, after)]
         return [Change(before, after)]
 
-    def _remove(self, thing: Object) -> None:
-        key = key_of(thing)
+    def _remove(self, key: Key) -> None:
         del self._objects[key]
         for name, value in self._places.pop(key):
             entries = self._by[name][value]

@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 from trainmaster.api.core import PODS
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import accounts, failures, lifecycle, mountable
+from trainmaster.cluster.apiserver import accounts, failures, mountable
 
 DEFAULT = "default"
 PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
 PREFIX = "kube-api-access-"
 MIRROR = "kubernetes.io/config.mirror"
 
-Sign = Callable[[str], str]         # one of these signs, by chance
+Suffix = Callable[[], str]          # the end of a name, by chance
 
 
 def name_of(pod: Object) -> str:
@@ -29,7 +29,7 @@ def is_mirror(pod: Object) -> bool:
     return MIRROR in (pod["metadata"].get("annotations") or {})
 
 
-def admit(pod: Object, account: Object | None, choose: Sign) -> None:
+def admit(pod: Object, account: Object | None, choose: Suffix) -> None:
     """Give a new pod what its account brings; doing it twice changes nothing. Raises Failure 403."""
     spec, name = pod["spec"], name_of(pod)
     if is_mirror(pod):
@@ -77,7 +77,7 @@ def _wants_token(spec: Object, account: Object) -> bool:
     return True
 
 
-def _mount(spec: Object, choose: Sign) -> None:
+def _mount(spec: Object, choose: Suffix) -> None:
     """Mount the volume wherever nothing else is; it is there only if somebody mounts it."""
     lacking = [container for field in ("initContainers", "containers") for container in spec.get(field) or ()
                if all(mount.get("mountPath") != PLACE for mount in container.get("volumeMounts") or ())]
@@ -86,7 +86,7 @@ def _mount(spec: Object, choose: Sign) -> None:
     names = [str(volume.get("name")) for volume in spec.get("volumes") or ()]
     name = next((each for each in names if each.startswith(PREFIX)), "")
     if not name:
-        name = PREFIX + "".join(choose(lifecycle.SUFFIX_SIGNS) for _ in range(lifecycle.SUFFIX_LENGTH))
+        name = PREFIX + choose()
         spec["volumes"] = [*(spec.get("volumes") or ()), _volume(name)]
     for container in lacking:
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()),

@@ -44,8 +44,8 @@ class Admission:
     """Knows the store and the catalog; changes objects that are about to be written, or refuses them."""
 
     def __init__(self, store: Store, catalog: Catalog,
-                 choose: account_admission.Sign = chosen.by_chance) -> None:
-        """`choose` takes one of the signs of a name, by chance."""
+                 choose: account_admission.Suffix = chosen.suffix) -> None:
+        """`choose` makes up the end of a name, by chance."""
         self._store = store
         self._choose = choose
         self._catalog = catalog

@@ -11,7 +11,7 @@ Types are named as in OpenAPI, without the `io.k8s.` that all of them share: `ap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -111,6 +111,7 @@ def version() -> str:
     return str(_table()["kubernetes"])
 
 
+@lru_cache(maxsize=512)       # names come from clients, too
 def shape_of(api_version: str, kind: str) -> Type | None:
     """The type of a built-in kind; of the options kinds (DeleteOptions...) under any apiVersion, as in Kubernetes."""
     kinds = _table()["kinds"]

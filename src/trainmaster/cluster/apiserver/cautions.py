@@ -4,7 +4,7 @@ Only what people run into is here, in the words of Kubernetes; kubectl prints ea
 is said about changes of pods, which programs make, nor about changes that leave the specification as it was.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainmaster.api import quantity
 from trainmaster.api.core import DEFINITIONS
@@ -83,7 +83,8 @@ def _of_pod(spec: Object, path: str) -> Iterator[str]:
     for at, volume in enumerate(spec.get("volumes") or ()):
         if "gitRepo" in volume:
             yield f"{path}.volumes[{at}].gitRepo: deprecated in v1.11, and disabled by default in v1.33+"
-    yield from _of_pull_secrets(spec, path)
+    if spec.get("imagePullSecrets"):
+        yield from _of_pull_secrets(spec, path)
     for field in ("initContainers", "containers"):
         for at, container in enumerate(spec.get(field) or ()):
             yield from _of_container(container, f"{path}.{field}[{at}]")
@@ -91,7 +92,7 @@ def _of_pod(spec: Object, path: str) -> Iterator[str]:
 
 def _of_pull_secrets(spec: Object, path: str) -> Iterator[str]:
     seen: set[str] = set()
-    for at, given in enumerate(spec.get("imagePullSecrets") or ()):
+    for at, given in enumerate(spec["imagePullSecrets"]):
         name = str(given.get("name") or "")
         if not name:
             yield f'{path}.imagePullSecrets[{at}].name: invalid empty name ""'
@@ -112,13 +113,13 @@ def _of_container(container: Object, path: str) -> Iterator[str]:
     for group, amounts in (container.get("resources") or {}).items():
         if group in {"limits", "requests"}:
             yield from _fractions(amounts or {}, f"{path}.resources.{group}", "memory")
-    yield from _of_ports(container, path)
+    if container.get("ports"):
+        yield from _of_ports(container["ports"], path)
 
 
-def _of_ports(container: Object, path: str) -> Iterator[str]:
+def _of_ports(ports: Sequence[Object], path: str) -> Iterator[str]:
     """A port that is there a second time, with the same or with another way to the outside."""
     seen: dict[tuple[object, object], list[int]] = {}
-    ports = container.get("ports") or ()
     for at, port in enumerate(ports):
         before = seen.setdefault((port.get("containerPort"), port.get("protocol")), [])
         for other in before[-1:]:

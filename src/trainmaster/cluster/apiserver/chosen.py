@@ -10,17 +10,21 @@ from trainmaster.cluster.apiserver import lifecycle
 
 NAMES = 8                                 # that are tried
 _CHANCE = random.Random()  # noqa: S311   seeded by the system
-by_chance = _CHANCE.choice
 
 
 def name(prefix: str, taken: Callable[[str], bool]) -> str:
     """A free name with this beginning, or "" for none; the last of those that were tried, if all are taken."""
     prefix, found = prefix[:lifecycle.LONGEST_PREFIX], ""
     for _ in range(NAMES if prefix else 0):
-        found = prefix + "".join(by_chance(lifecycle.SUFFIX_SIGNS) for _ in range(lifecycle.SUFFIX_LENGTH))
+        found = prefix + suffix()
         if not taken(found):
             break
     return found
+
+
+def suffix() -> str:
+    """What comes after the beginning."""
+    return "".join(_CHANCE.choices(lifecycle.SUFFIX_SIGNS, k=lifecycle.SUFFIX_LENGTH))
 
 
 def uid() -> str:

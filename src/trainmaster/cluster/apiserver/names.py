@@ -71,9 +71,14 @@ def path_segment(name: str) -> Faults:
 
 
 def label_value(value: str) -> Faults:
-    return [] if _fits(value, 63, _LABEL_VALUE) else _length(value, 63) + _match(
+    return [] if len(value) <= 63 and _is_value(value) else _length(value, 63) + _match(
         value, _LABEL_VALUE, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
         "'.', and must start and end with an alphanumeric character", "MyValue", "my_value", "12345")
+
+
+@lru_cache(maxsize=MOST_KEYS)       # those of a job's replicas are the same but for one
+def _is_value(value: str) -> bool:
+    return _CACHE[_LABEL_VALUE].fullmatch(value) is not None
 
 
 _KEY = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"

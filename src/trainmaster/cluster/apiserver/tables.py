@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import cache
 
 import msgspec
 
@@ -34,8 +35,12 @@ def partial(thing: Object, version: str = "v1") -> Object:
 
 def bare(value: bytes, version: str = "v1") -> bytes:
     """The same for an object in stored form: its metadata is found and passed on without being read."""
-    head = f'{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{version}","metadata":'.encode()
-    return b"".join((head, _METADATA.decode(value).metadata, b"}"))
+    return b"".join((_bare_head(version), _METADATA.decode(value).metadata, b"}"))
+
+
+@cache
+def _bare_head(version: str) -> bytes:
+    return f'{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{version}","metadata":'.encode()
 
 
 class _Bones(msgspec.Struct):

@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 
 import msgspec
 
-from trainmaster.api.meta import Object, Resource, metadata
+from trainmaster.api.meta import Object, Resource, metadata, uid_of
 from trainmaster.cluster.controllers.graph import Item, item_of
 from trainmaster.cluster.controllers.kinds import Kinds
 from trainmaster.cluster.controllers.reduced import Reduced
@@ -51,6 +51,7 @@ class Inventory:
         self.kinds = kinds or Kinds(client, clock)
         self._listeners: list[Listener] = []
         self._followers: dict[Resource, Follower] = {}
+        self._told: dict[str, Item] = {}          # by UID, as it was told last: what `before` is when it changes
         self._kinds_changed = asyncio.Event()
         self._following = asyncio.Event()
         self.kinds.on_change(self._kinds_changed.set)
@@ -135,9 +136,12 @@ class Inventory:
         return follower
 
     def _tell(self, resource: Resource, before: Object | None, after: Object | None) -> None:
-        items = [item_of(resource, thing) if thing is not None else None for thing in (before, after)]
+        was = None if before is None else self._told.pop(uid_of(before), None) or item_of(resource, before)
+        now = None if after is None else item_of(resource, after)
+        if now is not None:
+            self._told[now.uid] = now
         for listener in self._listeners:
-            listener(*items)
+            listener(was, now)
 
 
 def _is_event(resource: Resource) -> bool:
