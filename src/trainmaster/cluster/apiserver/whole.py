@@ -40,7 +40,7 @@ class Whole(web.StreamResponse):
             _line(version, answer.status), *[_header(name, value) for name, value in answer.headers.items()],
             *[_header("Warning", value) for value in answer.warnings],
             b"" if empty else b"Content-Length: %d\r\n" % len(answer.body),
-            _date(int(time.time())), _connection(version, stays=self._stays)))
+            date(int(time.time())), _connection(version, stays=self._stays)))
         await writer.write_eof(head if empty or request.method == "HEAD" else head + answer.body)
         return writer
 
@@ -66,7 +66,7 @@ def _header(name: str, value: str) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _date(second: int) -> bytes:
+def date(second: int) -> bytes:
     """As HTTP writes it, whatever language the machine speaks."""
     now = time.gmtime(second)
     return (f"Date: {_DAYS[now.tm_wday]}, {now.tm_mday:02} {_MONTHS[now.tm_mon - 1]} {now.tm_year} "

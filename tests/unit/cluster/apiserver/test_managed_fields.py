@@ -11,7 +11,8 @@ from trainmaster.cluster.apiserver import bodies, managed_fields
 NASTY = st.sampled_from(["f:}],", "f:}]", 'k:{"name":"}]"}', 'v:"}]"', '"managedFields":[', "managedFields", '}],"',
                          "\\"])
 WORDS = NASTY | st.text(max_size=5)
-SETS = st.recursive(st.just({}), lambda inner: st.dictionaries(WORDS, inner, max_size=3), max_leaves=8)
+SETS: st.SearchStrategy[Json] = st.recursive(
+    st.just({}), lambda inner: st.dictionaries(WORDS, inner, max_size=3), max_leaves=8)
 ENTRIES = st.fixed_dictionaries({"manager": WORDS, "operation": st.just("Update"), "fieldsV1": SETS},
                                 optional={"subresource": st.just("status")})
 META = st.fixed_dictionaries({"name": WORDS}, optional={
