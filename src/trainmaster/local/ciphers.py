@@ -8,11 +8,12 @@ configured something, that counts: we set nothing.
 """
 
 import re
+import ssl
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 OURS = Path(__file__).with_name("openssl.cnf")
-# Where distributions, and a Python that brings its own OpenSSL, look for the configuration of the machine.
+# Where distributions look for the configuration of the machine; besides, there is the place of this Python's OpenSSL.
 _POLICY = Path("/etc/crypto-policies/config")
 _THEIRS = (*map(Path, ("/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/usr/lib/ssl/openssl.cnf",
                        "/usr/local/ssl/openssl.cnf")), _POLICY)
@@ -20,11 +21,15 @@ _THEIRS = (*map(Path, ("/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/usr
 _DECIDES = re.compile(r"^\s*(ssl_conf|providers|alg_section|engines|fips_mode|\.include)\b", re.MULTILINE)
 
 
-def environment(given: Mapping[str, str], theirs: Iterable[Path] = _THEIRS) -> dict[str, str]:
+def environment(given: Mapping[str, str], theirs: Iterable[Path] | None = None) -> dict[str, str]:
     """For the process of the control plane; `given` is the environment that it has otherwise."""
-    if "OPENSSL_CONF" in given or any(map(_decides, theirs)):
+    if "OPENSSL_CONF" in given or any(map(_decides, _theirs() if theirs is None else theirs)):
         return {}
     return {"OPENSSL_CONF": str(OURS)}
+
+
+def _theirs() -> Iterable[Path]:
+    return (*_THEIRS, Path(ssl.get_default_verify_paths().openssl_cafile).with_name("openssl.cnf"))
 
 
 def _decides(path: Path) -> bool:

@@ -111,9 +111,14 @@ def version() -> str:
     return str(_table()["kubernetes"])
 
 
-@lru_cache(maxsize=512)       # names come from clients, too
 def shape_of(api_version: str, kind: str) -> Type | None:
     """The type of a built-in kind; of the options kinds (DeleteOptions...) under any apiVersion, as in Kubernetes."""
+    # Names come from clients, too: what is far too long is not remembered.
+    return (_shape_of if len(api_version) + len(kind) < 200 else _shape_of.__wrapped__)(api_version, kind)
+
+
+@lru_cache(maxsize=512)
+def _shape_of(api_version: str, kind: str) -> Type | None:
     kinds = _table()["kinds"]
     name = kinds.get(api_version, {}).get(kind) or kinds["*"].get(kind)
     return None if name is None else type_named(name)

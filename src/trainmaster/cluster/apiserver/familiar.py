@@ -23,6 +23,7 @@ from trainmaster.cluster.apiserver.mergeable import Unmergeable
 
 MOST = 64
 MOST_SORTS = 16                          # of metadata, for which who owns what is remembered with a specification
+LONGEST_SORT = 2048                      # signs of what makes one
 LONGEST = 16 * 1024                      # bytes of a specification that is remembered
 
 Sent = tuple[str, bytes]                 # a kind, and a specification as it was sent
@@ -49,9 +50,11 @@ class Familiar:
         sort = labels, annotations, orjson.dumps(rest) if rest else b""
         found = self._changes.get(sort)
         if found is None:
-            if len(self._changes) >= MOST_SORTS:
-                self._changes.clear()
-            found = self._changes[sort] = compare()
+            found = compare()
+            if sum(map(len, (*labels, *annotations))) + len(sort[2]) <= LONGEST_SORT:
+                if len(self._changes) >= MOST_SORTS:
+                    self._changes.clear()
+                self._changes[sort] = found
         return found
 
     def made(self) -> Object:

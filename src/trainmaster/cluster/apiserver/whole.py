@@ -5,6 +5,7 @@ and the body apart; of what a small request costs, that is a quarter. Here every
 aiohttp still owns the connection: this is one of its responses, of which `prepare` sends all there is.
 """
 
+import re
 import time
 from functools import lru_cache
 from http import HTTPStatus
@@ -17,6 +18,9 @@ from trainmaster.kube.transport import Response
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WITHOUT_BODY = frozenset({204, 304})
+_PRIVATE = b"Cache-Control: no-cache, private\r\n"
+# A line break would begin another header; no other sign of this sort belongs there, as aiohttp has it.
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Whole(web.StreamResponse):
@@ -37,7 +41,8 @@ class Whole(web.StreamResponse):
         answer, version, writer = self._answer, request.version, request.writer
         empty = answer.status in _WITHOUT_BODY
         head = b"".join((
-            _line(version, answer.status), *[_header(name, value) for name, value in answer.headers.items()],
+            _line(version, answer.status), b"" if "Cache-Control" in answer.headers else _PRIVATE,
+            *[_header(name, value) for name, value in answer.headers.items()],
             *[_header("Warning", value) for value in answer.warnings],
             b"" if empty else b"Content-Length: %d\r\n" % len(answer.body),
             date(int(time.time())), _connection(version, stays=self._stays)))
@@ -55,14 +60,13 @@ def _line(version: HttpVersion, status: int) -> bytes:
     except ValueError:
         reason = ""
     return (f"HTTP/{version.major}.{version.minor} {status} {reason}\r\n"
-            "Server: trainmaster\r\nCache-Control: no-cache, private\r\n").encode()
+            "Server: trainmaster\r\n").encode()
 
 
 def _header(name: str, value: str) -> bytes:
-    found = f"{name}: {value}\r\n".encode()
-    if found.count(b"\n") > 1 or found.count(b"\r") > 1:
-        raise ValueError(f"a header cannot be several lines: {name}")
-    return found
+    if _CONTROL.search(value) is not None:
+        raise ValueError(f"a header cannot have control characters: {name}")
+    return f"{name}: {value}\r\n".encode()
 
 
 @lru_cache(maxsize=1)

@@ -42,10 +42,34 @@ def thing(**fields: Json) -> bytes:
 
 
 def test_the_same_record_is_read_once() -> None:
-    one, other = (managed_fields.read(thing(spec=number)) for number in (1, 2))
-    sent = bodies.read_json(thing(spec=3)).value
+    things = [*(managed_fields.read(thing(spec=number)) for number in (1, 2)), bodies.read_json(thing(spec=3)).value]
+    [one], [other], [sent] = (each["metadata"]["managedFields"] for each in things)
 
-    assert one["metadata"]["managedFields"] is other["metadata"]["managedFields"] is sent["metadata"]["managedFields"]
+    assert one["fieldsV1"] is other["fieldsV1"] is sent["fieldsV1"]
+    del one["fieldsV1"]
+    assert other == sent, "an entry is everybody's own"
+
+
+@pytest.mark.parametrize("body", [
+    pytest.param(b'{"metadata":{"managedFields": []},"spec":{"managedFields":%s}}', id="a record in another place"),
+    pytest.param(b'{"spec":{"managedFields":%s},"metadata":{"managed\\u0046ields":[]}}', id="a name in disguise"),
+    pytest.param(b'{"metadata":{"managedFields":%s,"managedFields" :[]}}', id="twice, once with a blank"),
+    pytest.param(b'{"metadata":{"managedFields":%s,"managedFields":[]}}', id="twice"),
+])
+def test_a_known_record_is_taken_for_no_other(body: bytes) -> None:
+    value = thing()
+    managed_fields.read(value)
+    sent = body % orjson.dumps(orjson.loads(value)["metadata"]["managedFields"])
+
+    assert bodies.read_json(sent).value == orjson.loads(sent)
+
+
+def test_a_long_record_is_not_remembered() -> None:
+    entry: Json = {"fieldsV1": {f"f:{number}": {} for number in range(managed_fields.LONGEST // 8)}}
+    value = orjson.dumps({"metadata": {"managedFields": [entry]}})
+
+    assert managed_fields.read(value) == orjson.loads(value)
+    assert managed_fields.without(value) is None
 
 
 def test_as_many_are_remembered_as_was_said() -> None:

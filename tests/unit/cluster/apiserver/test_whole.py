@@ -12,7 +12,8 @@ from trainmaster.cluster.apiserver.whole import Whole
 from trainmaster.kube.transport import Response
 
 OK = Response(200, {"Content-Type": "text/plain"}, b"body")
-COMMON = b"Server: trainmaster\r\nCache-Control: no-cache, private\r\n"
+SERVER = b"Server: trainmaster\r\n"
+COMMON = SERVER + b"Cache-Control: no-cache, private\r\n"
 _DATES = re.compile(rb"Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r\n")
 DATE = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"      # the example of the HTTP standard
 
@@ -25,6 +26,7 @@ def test_a_date_is_written_as_the_standard_says() -> None:
 async def port() -> AsyncIterator[int]:
     answers = {"/ok": Whole(OK), "/close": Whole(OK, close=True), "/none": Whole(Response(204)),
                "/odd": Whole(Response(299, {}, b"")), "/warned": Whole(Response(200, {}, b"", ("299 - a", "299 - b"))),
+               "/kept": Whole(Response(304, {"Cache-Control": "public, immutable"})),
                "/split": Whole(Response(200, {"Location": "a\r\nSet-Cookie: b"}, b""))}
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -53,6 +55,8 @@ async def port() -> AsyncIterator[int]:
                  id="an old client that stays"),
     pytest.param(b"GET /none HTTP/1.1", b"HTTP/1.1 204 No Content\r\n" + COMMON + DATE + b"\r\n", True,
                  id="an answer without a body"),
+    pytest.param(b"GET /kept HTTP/1.1", b"HTTP/1.1 304 Not Modified\r\n" + SERVER + b"Cache-Control: public, immutable"
+                 b"\r\n" + DATE + b"\r\n", True, id="what may be kept"),
     pytest.param(b"GET /odd HTTP/1.1", b"HTTP/1.1 299 \r\n" + COMMON + b"Content-Length: 0\r\n" + DATE + b"\r\n", True,
                  id="a number without a name"),
     pytest.param(b"GET /warned HTTP/1.1", b"HTTP/1.1 200 OK\r\n" + COMMON + b"Warning: 299 - a\r\nWarning: 299 - b\r\n"
