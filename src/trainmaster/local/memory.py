@@ -2,7 +2,7 @@
 
 Python looks for rings of garbage among all containers that are not long known to it: a tenth of a second for some ten
 thousand objects of the API, in the middle of somebody's request. These hold no rings and go by themselves. So the young
-are looked at a few thousand at a time, which takes a few milliseconds, and what outlives that look is put aside, as is
+are looked at twenty thousand at a time, which takes a few milliseconds, and what outlives that look is put aside, as is
 what start-up made. What becomes a ring of garbage later than that, such as an old connection, waits for the one long
 look in an hour. Rejected: never to look at the old again, which loses those for good.
 

@@ -41,7 +41,6 @@ def up(home: Home, said: Said = NOTHING, *, nodes: int | None = None) -> Up:
     environment = {"TRAINMASTER_HOME": str(home.path)}
     if home.shared_envs:
         environment["TRAINMASTER_ENVS"] = str(home.shared_envs)
-    of_plane = {**memory.ENVIRONMENT, **ciphers.environment(os.environ), **environment}
     with alone(home):
         before, settled = said_before(home), local_nodes.settled(home)
         facts, had_node = parts.control_plane(home).facts(), parts.node(home).facts()
@@ -54,7 +53,8 @@ def up(home: Home, said: Said = NOTHING, *, nodes: int | None = None) -> Up:
             # Both load their code at the same time; the node then waits for the word that there is a server to talk to.
             with _uninterrupted():
                 plane = None if facts else parts.control_plane(home).start(
-                    holds.asked().words(), environment=of_plane)
+                    holds.asked().words(),
+                    environment={**memory.ENVIRONMENT, **ciphers.environment(os.environ), **environment})
                 node = parts.node(home).start(json.dumps(holds.offered), environment=environment) if wants_node else \
                     None
             facts = facts or (plane.ready() if plane else {})

@@ -13,7 +13,8 @@ from tests.unit.cluster.apiserver.api import PODS, Answer, Api, pod, serving
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import lifecycle
-from trainmaster.cluster.apiserver.familiar import LONGEST, MOST, Familiars
+from trainmaster.cluster.apiserver.familiar import LONGEST, LONGEST_SORT, MOST, Familiar, Familiars
+from trainmaster.cluster.apiserver.fieldsets import Change
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.kinds import BUILT_IN
 from trainmaster.testing.clock import VirtualClock
@@ -114,6 +115,21 @@ async def test_who_owns_a_familiar_pod_follows_from_its_own_metadata(api: Api) -
     first = [await owned(next(numbers), f"new-{at}", metadata) for at, metadata in enumerate(SORTS)]
     for _ in range(3):
         assert first == [await owned(next(numbers), "familiar", metadata) for metadata in SORTS]
+
+
+@pytest.mark.parametrize(("size", "worked_out"), [
+    pytest.param(10, 1, id="short metadata, once"), pytest.param(LONGEST_SORT + 1, 3, id="long ones, each time")])
+def test_what_a_client_can_make_long_is_not_remembered(size: int, worked_out: int) -> None:
+    familiar, times = Familiar(b"{}", {}), []
+
+    def compare() -> Change:
+        times.append(size)
+        return Change({}, {})
+
+    for _ in range(3):
+        familiar.change({"annotations": {"a" * size: ""}}, compare)
+
+    assert len(times) == worked_out
 
 
 async def test_what_becomes_of_one_pod_does_not_touch_the_next_of_the_same_specification(api: Api) -> None:

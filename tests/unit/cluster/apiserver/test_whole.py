@@ -27,6 +27,7 @@ async def port() -> AsyncIterator[int]:
     answers = {"/ok": Whole(OK), "/close": Whole(OK, close=True), "/none": Whole(Response(204)),
                "/odd": Whole(Response(299, {}, b"")), "/warned": Whole(Response(200, {}, b"", ("299 - a", "299 - b"))),
                "/kept": Whole(Response(304, {"Cache-Control": "public, immutable"})),
+               "/bell": Whole(Response(200, {"Location": "Set-Cookie\a"}, b"")),
                "/split": Whole(Response(200, {"Location": "a\r\nSet-Cookie: b"}, b""))}
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -75,9 +76,10 @@ async def test_an_answer(port: int, request_line: bytes, answer: bytes, stays: b
     writer.close()
 
 
-async def test_a_header_cannot_bring_another_along(port: int) -> None:
+@pytest.mark.parametrize("path", [b"/split", b"/bell"])
+async def test_a_header_cannot_bring_another_along_nor_other_control_signs(port: int, path: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /split HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path)
 
     assert b"Set-Cookie" not in await reader.read()
     writer.close()
