@@ -29,7 +29,7 @@ BIG = "/core/secrets/c/big"  # so big that the file has to grow
 KEYS.append(BIG)
 WINDOW = Window(changes=40)
 CLIENTS = 6  # at most so many writes are on their way
-AT_WORK = {"commit", "forget", "migrate", "_grow", "tidy", "make_room", "drop_filler", "close", "_open", "load"}
+AT_WORK = {"commit", "forget", "migrate", "_hold", "tidy", "make_room", "release", "close", "_open", "load"}
 
 Tell = Callable[[int, str, str, int], None]  # revision, key, verb, the revision it was decided on
 

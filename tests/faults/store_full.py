@@ -14,7 +14,7 @@ from pathlib import Path
 from trainmaster.cluster.store import Refused, Store, Window, reserve
 
 SKIP = 77
-SIZE = 12 << 20
+SIZE = 16 << 20
 MANY = 150
 
 
@@ -108,7 +108,7 @@ async def delete_all(store: Store, ballast: Ballast, size: int) -> None:
 
 
 def main() -> None:
-    reserve.STEP = 128      # the disk is small; so are the steps
+    reserve.STEP = 256 << 10  # the disk is small; so are the steps
     folder = Path(sys.argv[1])
     step = int(sys.argv[2])
     mount(folder)

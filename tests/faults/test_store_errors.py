@@ -149,6 +149,29 @@ async def test_who_gave_up_waiting_does_not_disturb_a_failure(gate: Gate, store:
     assert A == (await store.create(A, says("second"))).key
 
 
+async def test_a_checkpoint_writes_only_where_the_file_has_blocks(tmp_path: Path) -> None:
+    """On a full disk it would fail otherwise, the log could not begin anew, and deletions would end."""
+    writes = beyond = 0
+
+    def before(operation: Operation) -> int:
+        nonlocal writes, beyond
+        if operation.kind == "write" and operation.file == "cluster.db":
+            writes += 1
+            # But for the first page, which makes the file.
+            beyond += operation.offset + len(operation.data) > max(operation.size, 4096)
+        return OK
+
+    with Disk(before).installed():
+        for life in range(2):
+            store = Store.open(tmp_path / "cluster.db")
+            for number in range(300):
+                await store.create(f"{A}{life}-{number}", says("x" * (number * 300)))
+            await store.close()
+
+    assert beyond == 0
+    assert writes > 2 * 300 * 150 * 300 // 4096, "all of it was seen"
+
+
 STEPS = (
     Create(A, says("a" * 3000)),
     Create(B, says("b")),
@@ -223,9 +246,19 @@ class Trouble:
         return IO_ERROR_SYNC if operation.kind == "sync" and self._code != FULL else self._code
 
 
-def moments(share: int) -> list[int]:
-    """Of the 2,859 operations of such a life; those that write page after page look alike, so few of them."""
-    return [*range(1, 60, share // 29), *range(60, 2900, share)]
+def moments(path: Path, share: int) -> list[int]:
+    """Of the operations of such a life; those that write page after page look alike, so few of them."""
+    kinds: list[tuple[str, str]] = []
+
+    def before(operation: Operation) -> int:
+        kinds.append((operation.kind, operation.file))
+        return OK
+
+    with Disk(before).installed():
+        asyncio.run(tell(path, Trouble(0, OK, lasting=False)))
+    turns = [number for number in range(1, len(kinds)) if kinds[number - 1] != kinds[number]]
+    around = sorted({number + beside for number in turns for beside in (0, 1, 2)})
+    return sorted({*around[:: share // 29], *range(1, len(kinds) + 1, share)})
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "until it is repaired"])
@@ -234,7 +267,8 @@ def moments(share: int) -> list[int]:
     "share", [pytest.param(580, id="sometimes"), pytest.param(29, id="everywhere", marks=pytest.mark.faults)]
 )
 def test_the_disk(tmp_path: Path, share: int, code: int, lasting: bool) -> None:
-    for start in moments(share):
+    (tmp_path / "well").mkdir()
+    for start in moments(tmp_path / "well" / "cluster.db", share):
         trouble = Trouble(start, code, lasting=lasting)
         folder = tmp_path / str(start)
         folder.mkdir()

@@ -48,9 +48,14 @@ async def test_everything_is_found_again(path: Path) -> None:
     await store.close()
 
 
-async def test_a_file_with_smaller_pages_keeps_them_and_grows_in_them(
+def filler(db: sqlite3.Connection) -> list[tuple[int]]:
+    """The sizes of what is held for deletions."""
+    return db.execute("SELECT length(content) FROM filler").fetchall()
+
+
+async def test_a_file_with_larger_pages_keeps_them_and_grows_in_them(
         path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_file, "PAGE", 4096)
+    monkeypatch.setattr(store_file, "PAGE", 8192)
     store = Store.open(path)
     await store.create(A, says("a"))
     await store.close()
@@ -62,13 +67,44 @@ async def test_a_file_with_smaller_pages_keeps_them_and_grows_in_them(
     await store.close()
 
     with sqlite3.connect(path) as db:
-        assert [(4096,)] == db.execute("PRAGMA page_size").fetchall()
+        assert [(8192,)] == db.execute("PRAGMA page_size").fetchall()
         assert [("ok",)] == db.execute("PRAGMA integrity_check").fetchall()
-        assert [(0,)] == db.execute("SELECT count(*) FROM filler").fetchall()
     db.close()
     store = Store.open(path)
     assert 101 == store.count("/")
     await store.close()
+
+
+async def test_what_an_earlier_version_left_in_the_middle_of_growing_is_used_up(path: Path) -> None:
+    store = Store.open(path)
+    await store.create(A, says("a"))
+    await store.close()
+    with sqlite3.connect(path) as db:
+        held = filler(db)
+        db.execute("INSERT INTO filler (content) VALUES (zeroblob(8000000))")
+    db.close()
+
+    store = Store.open(path)
+    await store.create(B, says("x" * 5_000_000))
+    await store.close()
+
+    with sqlite3.connect(path) as db:
+        assert held == filler(db), "what is held for deletions, and nothing else"
+        ((pages,),) = db.execute("PRAGMA page_count").fetchall()
+        assert 10_000_000 > pages * 4096, "the large row went where the other filler was"
+    db.close()
+
+
+async def test_a_restart_leaves_what_is_held_for_deletions_where_it_is(path: Path) -> None:
+    for _ in range(3):
+        store = Store.open(path)
+        await store.create(f"{A}{store.revision}", says("a"))
+        await store.close()
+
+    with sqlite3.connect(path) as db:
+        assert 1 == len(filler(db))
+        assert [(1,)] == db.execute("SELECT id FROM filler").fetchall()
+    db.close()
 
 
 async def test_an_empty_store_stays_empty(path: Path) -> None:

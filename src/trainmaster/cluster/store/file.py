@@ -18,9 +18,16 @@ from zlib import crc32
 from trainmaster.cluster.store import schema
 from trainmaster.cluster.store.pending import Write
 from trainmaster.cluster.store.records import Damaged, Locked, Refused
-from trainmaster.cluster.store.reserve import PAGE, Reserve, checkpoint, put_log_aside, take_log_back
+from trainmaster.cluster.store.reserve import (
+    LOG,
+    PAGE,
+    Reserve,
+    checkpoint,
+    put_log_aside,
+    take_log_back,
+    take_log_blocks,
+)
 
-LOG_PAGES = 1000  # the log is copied into the file before it has this many
 PATIENCE = 5.0  # seconds: a process that was killed while it had the file open is gone by then, and with it the lock
 
 SETTINGS = (
@@ -60,7 +67,9 @@ class File:
         except BaseException:
             os.close(self._fd)
             raise
-        self._log_pages = LOG_PAGES  # unknown: look at the first opportunity
+        (page,) = self._db.execute("PRAGMA page_size").fetchone()
+        self._log_limit = LOG // page  # pages
+        self._log_pages = self._log_limit  # unknown: look at the first opportunity
 
     def load(self) -> Contents:
         try:
@@ -113,15 +122,16 @@ class File:
 
     def tidy(self) -> None:
         """Copy the log into the file when it has become long, so that it can begin anew."""
-        if self._log_pages >= LOG_PAGES:
+        if self._log_pages >= self._log_limit:
             checkpoint(self._db)
             self._log_pages = 0
+            self._reserve.prepare()
 
     def make_room(self) -> None:
         """Everything that frees pages without needing any: the log may be what cannot grow, so it begins anew."""
         checkpoint(self._db)
         self._log_pages = 0
-        self._reserve.drop_filler()
+        self._reserve.release()
 
     def close(self) -> None:
         try:
@@ -145,6 +155,7 @@ class File:
             for setting in SETTINGS:
                 db.execute(f"PRAGMA {setting}")
             schema.migrate(db, version)
+            take_log_blocks(self.path)
             return db, Reserve(db, self._fd)
         except BaseException as error:
             db.close()

@@ -1,12 +1,18 @@
 """Room on the disk, taken before it is needed, so that a full disk never stops a deletion.
 
-The file grows only here, in steps, and only as far as the disk really has the blocks. Ordinary writes then go into
-pages the file already has, and may not touch the last `RESERVE` of them; deletions may. The log (WAL) is overwritten
-from the start after each checkpoint, needs no new blocks either, and is carried over a restart.
+Before SQLite gives the database more pages, the file has the blocks for them: a checkpoint that failed for want of them
+would keep the log from beginning anew, and then nothing could be written any more, not even a deletion. Taking blocks
+costs a tenth of a millisecond, since nothing is written into them. Each checkpoint cuts off those that became no pages,
+so they are taken anew after it.
+
+Deletions have pages of their own: a row of zeros in `filler`, which becomes free pages when the disk is full and is put
+back when there is room. The log (WAL) is overwritten from the start after each checkpoint, has its blocks from the
+start, and is carried over a restart.
 
 Rejected: a file of zeros that is deleted when the disk is full. Whatever filled the disk, a training script that logs
 too much for instance, takes what is freed at once, and then the pod that does it cannot even be deleted. On file
-systems that never overwrite in place (btrfs, zfs) ours is no better than that.
+systems that never overwrite in place (btrfs, zfs) ours is no better than that. Rejected too: to make all new room pages
+of the database at once, which writes each of them twice and kept commits waiting for up to 100 ms for each 8 MiB.
 """
 
 import os
@@ -14,13 +20,13 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-# Of a new file; an older one keeps its own. A pod has some 2.6 KB: alone in a page of 4 KB, one of three in this.
-# Larger ones save nothing more, and a small change writes a whole page.
-PAGE = 8192
-# Pages by which the file grows. A step costs some flushes of the disk whatever its size, so the fewer the better: steps
-# of 1 MiB took 15 ms each and made a young server 7 % slower. But a batch has to wait for it, and 8 MiB are 25 ms.
-STEP = 1024
-RESERVE = 128  # pages: a hundred deletions, one by one, before old rows must make room
+# Of a new file; an older one keeps its own. A pod has some 5.2 KB, with the records of its owners: 5.5 KB of the file
+# in pages of this size, alone in a page with 8 KB. And a small change writes a whole page.
+PAGE = 4096
+# The rest is in bytes, whatever the pages.
+LOG = 8 << 20  # the log is copied into the file before it has more than this and a batch
+STEP = LOG + (1 << 20)  # taken from the disk at once: lasts from one checkpoint to the next
+HELD = 1 << 20  # for deletions: two hundred and more, one by one, before old rows must make room
 
 
 class Reserve:
@@ -29,75 +35,98 @@ class Reserve:
     def __init__(self, db: sqlite3.Connection, fd: int) -> None:
         self._db = db
         self._fd = fd
-        (self._page,) = db.execute("PRAGMA page_size").fetchone()
-        self._free = 0  # at most this many were there when we last looked, minus what was written since
+        self._page: int = db.execute("PRAGMA page_size").fetchone()[0]
+        self._held: int = HELD // self._page  # pages
+        self._whole = False  # the filler is there
+        self._room: int = 0  # at most this many were there when we last looked, minus what was written since
         with suppress(sqlite3.Error, OSError):  # then later: a full disk must not keep the store from opening
-            self.drop_filler()
+            self._find_filler()
             self.ensure(0)
 
     def pages(self, size: int) -> int:
         """Those that a row of this size can cost at most."""
-        return 2 + size // (int(self._page) - 100)
-
-    def drop_filler(self) -> None:
-        """Make free pages of a filler that was left by a crash, or a full disk, in the middle of growing."""
-        if self._db.execute("SELECT count(*) FROM filler").fetchone() != (0,):
-            self._db.execute("DELETE FROM filler")
+        return 2 + size // (self._page - 100)
 
     @property
     def low(self) -> bool:
         """Deletions will soon need old rows to be deleted first."""
+        if self._whole:
+            return False
         with suppress(sqlite3.Error):
             self._look()
-        return self._free < RESERVE // 2
+        return self._room < self._held // 2
 
     def take(self, amount: int) -> None:
         """Count pages as used, wherever they come from. Never fails: what used them is durable."""
-        self._free -= amount
+        self._room -= amount
 
     def look_again(self) -> None:
         """Pages became free: do not rely on the count."""
-        self._free = 0
+        self._room = 0
 
     def ensure(self, amount: int) -> None:
-        """Have this many pages besides the reserve; grows the file if need be. OSError, sqlite3.Error: no room."""
-        if self._free - amount >= RESERVE:
+        """Have this many pages besides those held for deletions. OSError, sqlite3.Error: no room."""
+        if self._whole and self._room >= amount:
             return
-        self._look()
-        if self._free - amount < RESERVE:
-            self._grow(amount)
+        need = amount if self._whole else amount + self._held
+        free, count = self._look()
+        if self._room < need:
+            os.posix_fallocate(self._fd, count * self._page, max((need - free) * self._page, STEP))
+            self._look()
+        if not self._whole:
+            self._hold()
 
-    def _grow(self, amount: int) -> None:
-        """Each flush of the disk keeps commits waiting, so only the checkpoints do one.
+    def prepare(self) -> None:
+        """After a checkpoint: have what is written until the next one, as far as the disk has it."""
+        self._room = 0
+        with suppress(sqlite3.Error, OSError):  # the next commit says what is wrong
+            self.ensure(STEP // self._page)
 
-        A power failure before the flush of the next commit can bring the filler back, which `drop_filler` is for.
-        """
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        try:
-            self._add_pages(amount)
-        finally:
-            self._db.execute("PRAGMA synchronous = FULL")
+    def release(self) -> None:
+        """Make free pages of what is held. Needs none."""
+        self._whole = False
+        if self._db.execute("SELECT count(*) FROM filler").fetchone() != (0,):
+            self._db.execute("DELETE FROM filler")
+        self._room = 0
 
-    def _add_pages(self, amount: int) -> None:
-        checkpoint(self._db)
-        (count,) = self._db.execute("PRAGMA page_count").fetchone()
-        step = max(amount + RESERVE - self._free, STEP)
-        # First the blocks: once the filler below is in the log, a checkpoint must never fail for want of them.
-        os.posix_fallocate(self._fd, count * self._page, step * self._page)
-        # The filler takes the free pages too, so that the rest of it has to be new ones.
-        filler = (self._free + step - 2) * (self._page - 4)  # a page of a long value has a pointer to the next
-        self._db.execute("INSERT INTO filler (content) VALUES (zeroblob(?))", (filler,))
-        checkpoint(self._db)
-        self.drop_filler()
-        self._look()
+    def _hold(self) -> None:
+        self._db.execute("INSERT INTO filler (content) VALUES (zeroblob(?))", (self._filler,))
+        self._whole = True
+        self._room -= self._held
 
-    def _look(self) -> None:
-        (self._free,) = self._db.execute("PRAGMA freelist_count").fetchone()
+    def _find_filler(self) -> None:
+        """That of the last life; any other, of an earlier version for instance, makes place for it."""
+        sizes = self._db.execute("SELECT length(content) FROM filler").fetchall()
+        if sizes == [(self._filler,)]:
+            self._whole = True
+        elif sizes:
+            self.release()
+
+    @property
+    def _filler(self) -> int:
+        return (self._held - 2) * (self._page - 4)  # a page of a long value has a pointer to the next
+
+    def _look(self) -> tuple[int, int]:
+        """Those that are free, and all that the database has. What the file has beyond them is room as well."""
+        free: int = self._db.execute("PRAGMA freelist_count").fetchone()[0]
+        count: int = self._db.execute("PRAGMA page_count").fetchone()[0]
+        self._room = free + max(0, os.fstat(self._fd).st_size // self._page - count)
+        return free, count
 
 
 def checkpoint(db: sqlite3.Connection) -> None:
     """Copy the log into the file; the next write begins the log anew, in the blocks it already has."""
     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+
+def take_log_blocks(path: Path) -> None:
+    """Let the log have what it will need: on a full disk it could not grow."""
+    with suppress(OSError):  # then it grows as long as it can, and begins anew when it cannot
+        fd = os.open(_log(path), os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.posix_fallocate(fd, 0, LOG)
+        finally:
+            os.close(fd)
 
 
 def put_log_aside(path: Path) -> None:
