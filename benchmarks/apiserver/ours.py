@@ -1,5 +1,6 @@
 """The embedded API server as `trainmaster up --only apiserver` starts it, in a home of its own, for one measurement."""
 
+import compileall
 import json
 import os
 import subprocess
@@ -51,6 +52,7 @@ class Running:
 
 @contextmanager
 def running() -> Iterator[Running]:
+    compileall.compile_dir(ROOT / "src", quiet=1)  # an installed package is, a checkout need not be
     with tempfile.TemporaryDirectory(prefix="trainmaster-bench-") as folder:
         environment = {**os.environ, "TRAINMASTER_HOME": folder}
         began = time.perf_counter()

@@ -7,9 +7,8 @@ others. Pods that have ended are results: they stay, and so do their logs on dis
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
-from trainmaster.api.core import LEASES, NODES, PODS
+from trainmaster.api.core import LEASES, NODE_LEASES, NODES, PODS
 from trainmaster.api.meta import name_of, namespace_of, uid_of
-from trainmaster.cluster.kubelet.register import LEASE_NAMESPACE
 from trainmaster.cluster.simulated.nodes import is_simulated
 from trainmaster.kube.client import Client
 from trainmaster.kube.errors import NotFound
@@ -35,6 +34,6 @@ async def retire(client: Client, here: AbstractSet[str]) -> None:
                 await client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod), grace=0)
     for name in gone:
         log.info("a node is no longer here", node=name)
-        for resource, namespace in ((LEASES, LEASE_NAMESPACE), (NODES, "")):
+        for resource, namespace in ((LEASES, NODE_LEASES), (NODES, "")):
             with suppress(NotFound):
                 await client.delete(resource, name, namespace)

@@ -1,8 +1,7 @@
 """Nodes that this machine no longer is."""
 
-from trainmaster.api.core import LEASES, NODES, PODS
+from trainmaster.api.core import LEASES, NODE_LEASES, NODES, PODS
 from trainmaster.api.meta import name_of
-from trainmaster.cluster.kubelet.register import LEASE_NAMESPACE
 from trainmaster.local.retiring import retire
 from trainmaster.testing.builders import pod
 from trainmaster.testing.clock import VirtualClock
@@ -16,7 +15,7 @@ async def test_what_was_to_run_on_a_node_that_is_gone_goes_with_it() -> None:
             await client.create(NODES, {"metadata": {"name": name}})
             await client.patch(NODES, name, "", {"status": {"nodeInfo": {"containerRuntimeVersion": runtime}}},
                                subresource="status")
-            await client.create(LEASES, {"metadata": {"name": name, "namespace": LEASE_NAMESPACE}, "spec": {}})
+            await client.create(LEASES, {"metadata": {"name": name, "namespace": NODE_LEASES}, "spec": {}})
         for name, node, phase in (("runs", "box-2", "Running"), ("ended", "box-2", "Succeeded"),
                                   ("stays", "box", "Running"), ("other", "theirs", "Running"),
                                   ("lost", "nowhere", "Running"), ("waits", "", "Pending")):
@@ -31,6 +30,6 @@ async def test_what_was_to_run_on_a_node_that_is_gone_goes_with_it() -> None:
         await retire(client, {"box", "simulated-0"})
 
         assert ["box", "simulated-0", "theirs"] == [name_of(each) for each in (await client.list(NODES)).items]
-        assert ["box", "theirs"] == [name_of(each) for each in (await client.list(LEASES, LEASE_NAMESPACE)).items]
+        assert ["box", "theirs"] == [name_of(each) for each in (await client.list(LEASES, NODE_LEASES)).items]
         assert ["ended", "lost", "other", "pretends-0", "stays", "waits"] == [
             name_of(each) for each in (await client.list(PODS)).items]

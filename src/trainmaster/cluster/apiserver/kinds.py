@@ -37,7 +37,7 @@ from trainmaster.cluster.apiserver.rows import row
 
 # Namespaces that cannot be deleted, and those that exist from the start.
 PERMANENT = ("default", "kube-system", "kube-public")
-FIRST = (*PERMANENT, "kube-node-lease")
+FIRST = (*PERMANENT, core.NODE_LEASES)
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 LARGEST_DATA = 1024 * 1024

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 import trainmaster
-from trainmaster.api.core import LEASES, NODES, RELEASE_IN_FULL
+from trainmaster.api.core import LEASES, NODE_LEASES, NODES, RELEASE_IN_FULL
 from trainmaster.api.meta import Object, micro_timestamp, timestamp
 from trainmaster.cluster.kubelet.holder import GATEWAY
 from trainmaster.cluster.kubelet.machinefiles import text_of
@@ -21,7 +21,6 @@ from trainmaster.runtime.log import logger
 
 log = logger("kubelet")
 
-LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40          # as Kubernetes: a node that is silent for so long is not ready
 RENEW_SECONDS = 10.0
 REPORT_SECONDS = 300.0      # the status itself, when nothing changes
@@ -152,11 +151,11 @@ async def _report(
 async def _renew(name: str, client: Client, clock: Clock) -> None:
     now = micro_timestamp(clock.now())
     try:
-        await client.patch(LEASES, name, LEASE_NAMESPACE, {"spec": {"renewTime": now}})
+        await client.patch(LEASES, name, NODE_LEASES, {"spec": {"renewTime": now}})
     except NotFound:
         lease = {
             "apiVersion": LEASES.api_version, "kind": "Lease",
-            "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
+            "metadata": {"name": name, "namespace": NODE_LEASES},
             "spec": {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now},
         }
         await client.create(LEASES, lease)
