@@ -197,7 +197,7 @@ class Store:
         return Write(step.key, revision, before, Record(step.key, _compact(step.encode(revision)), revision, created))
 
     def _schedule(self) -> None:
-        """Start the next job when a turn of the loop has brought no write, so that all of a burst share it.
+        """Start a job when a turn of the loop has brought no write, so that all of a burst share it.
 
         Also for the sake of the writer's thread: while the loop computes it waits for the interpreter.
         """
@@ -296,7 +296,9 @@ class Store:
         turn, self._turn = self._turn, None
         if turn is not None:
             turn.set_result(None)
-        if self._queue or self._compaction.due:
+        if self._queue:
+            self._start()  # at once: what came in during the last job is a batch already
+        elif self._compaction.due:
             self._schedule()
 
     async def _end_of_batch(self) -> None:
