@@ -2,28 +2,57 @@
 
     python benchmarks/apiserver/compare.py [--repeats N] [--calm SHARE]
 
-The two take turns; of several repeats the middle ratio counts.
+The two stand side by side and take turns, one load after the other, so that a slow moment of the machine meets both;
+who begins changes from repeat to repeat. Of several repeats the middle ratio counts.
 """
 
 import argparse
+import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from goals import Line, tell
-from ours import HARNESS, RESULTS, ROOT, running
+from ours import RESULTS, ROOT, running
+
+import control_plane  # type: ignore[import-not-found]  # isort: skip  of the load generator
+import processes  # type: ignore[import-not-found]  # isort: skip  as above
+import server as load  # type: ignore[import-not-found]  # isort: skip  as above
 
 # Operations per second and CPU per operation of ours, compared to the peer's.
 RATES = {"create": 1.7, "get": 2.0, "patch": 2.0, "update-status": 2.0, "list-500": 4.0, "delete": 2.0}
 CPU = 0.4
 FAN_OUT = 0.6
 READY = 1.5            # seconds
+LOADS = ((1, 300, 20), (8, 1000, 40), (32, 1500, 64))  # connections, operations, lists
+WATCHERS, EVENTS, SECONDS = 50, 500, 15
+IDLE = 10.0            # seconds before the memory of idle servers is looked at
+PAUSE = 1.0            # seconds after each load: what a server has put off must not meet the other
 Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two, and what was measured of it."""
+
+    target: tuple[str, str, str | None]
+    pids: dict[str, int]
+    figures: Figures
+
+    def cpu(self) -> float:
+        return float(load.cpu_of(self.pids))
+
+    def memory(self) -> dict[str, float]:
+        return {name: round(processes.usage(pid).rss, 1) for name, pid in self.pids.items()}
 
 
 def main() -> int:
@@ -31,14 +60,59 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--calm", type=float, default=1.0, help="start when others use less than this share")
     asked = parser.parse_args()
-    arguments = ["--repeats", "1", "--calm", str(asked.calm)]
     pairs = []
-    for _ in range(asked.repeats):
-        pairs.append((measure_ours(arguments), measure_peer(arguments)))
-        print(json.dumps({"ours": pairs[-1][0], "peer": pairs[-1][1]}), flush=True)
-    others = max(side["others_share_ops"] for pair in pairs for side in pair)
-    remark = f"At 8 connections. Others used up to {100 * max(others, 0):.0f} % of the machine meanwhile."
+    for number in range(asked.repeats):
+        with ours() as mine, peer() as theirs:
+            asyncio.run(measure((theirs, mine) if number % 2 else (mine, theirs), asked.calm))
+        pairs.append((mine.figures, theirs.figures))
+        print(json.dumps({"ours": mine.figures, "peer": theirs.figures}), flush=True)
+    others = max(figures["others_share_ops"] for pair in pairs for figures in pair)
+    remark = (f"At 8 connections; the middle of {asked.repeats}, side by side and in turns. Others used up to "
+              f"{100 * max(others, 0):.0f} % of the machine meanwhile.")
     return 0 if tell("Beside kube-apiserver and etcd", lines(pairs), RESULTS, remark) else 1
+
+
+@contextmanager
+def ours() -> Iterator[Side]:
+    with running() as server:
+        yield Side(server.target, {"trainmaster": server.pid}, {"ready_s": round(server.ready, 2)})
+
+
+@contextmanager
+def peer() -> Iterator[Side]:
+    tool = ROOT / "tools" / "kubernetes_binaries.py"
+    programs = subprocess.run([sys.executable, tool, "etcd", "kube-apiserver"], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout.strip()
+    with (tempfile.TemporaryDirectory(prefix="trainmaster-bench-") as folder,
+          control_plane.ControlPlane(Path(programs), Path(folder), audit=False) as plane):
+        yield Side((plane.url, plane.tokens["load"], str(Path(folder, "tls.crt"))),
+                   {name: plane.pid(name) for name in plane.processes}, {"ready_s": round(plane.ready_after, 2)})
+
+
+async def measure(sides: Sequence[Side], calm: float) -> None:
+    """All loads on both, in turns."""
+    await asyncio.sleep(IDLE)
+    for side in sides:
+        side.figures["rss_idle"] = side.memory()
+        await load.fill(side.target)
+    await processes.calm(calm, 300)
+    busy, began = processes.machine() - known(sides), time.perf_counter()
+    for connections, count, lists in LOADS:
+        for side in sides:
+            side.figures[f"c{connections}"] = await load.operations(side.target, side.pids, connections, count, lists)
+            await asyncio.sleep(PAUSE)
+    others = (processes.machine() - known(sides) - busy) / (time.perf_counter() - began) / (os.cpu_count() or 1)
+    for side in sides:
+        side.figures["others_share_ops"] = round(others, 3)
+        side.figures["rss_after_ops"] = side.memory()
+        side.figures["fanout"] = await load.fan_out(side.target, WATCHERS, EVENTS, SECONDS)
+        side.figures["rss_after_fanout"] = side.memory()
+        await asyncio.sleep(PAUSE)
+
+
+def known(sides: Sequence[Side]) -> float:
+    """Seconds of CPU that the two and we have used."""
+    return time.process_time() + sum(side.cpu() for side in sides)
 
 
 def lines(pairs: list[tuple[Figures, Figures]]) -> Iterator[Line]:
@@ -89,29 +163,6 @@ def at(figures: Figures, path: tuple[str, ...]) -> float:
     for part in path:
         found = found[part]
     return float(found)
-
-
-def measure_peer(arguments: list[str]) -> Figures:
-    tool = ROOT / "tools" / "kubernetes_binaries.py"
-    return harness("--bin", printed([sys.executable, tool, "etcd", "kube-apiserver"]).strip(), *arguments)
-
-
-def measure_ours(arguments: list[str]) -> Figures:
-    with running() as server, tempfile.NamedTemporaryFile("w") as token:
-        token.write(server.token)
-        token.flush()
-        found = harness("--server", server.url, "--token-file", token.name, "--ca", server.authority,
-                        "--pids", str(server.pid), *arguments)
-    return {**found, "ready_s": round(server.ready, 2)}
-
-
-def harness(*arguments: str) -> Figures:
-    found: Figures = json.loads(printed([sys.executable, HARNESS / "server.py", *arguments]).splitlines()[-1])
-    return found
-
-
-def printed(command: list[str | Path]) -> str:
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 if __name__ == "__main__":

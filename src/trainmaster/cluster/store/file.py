@@ -4,7 +4,7 @@ WAL with `synchronous=FULL`: a commit that returned survives power loss. The loc
 opens the same file is told so instead of overwriting what the first one holds in memory.
 
 A batch is one INSERT of many rows in autocommit mode, because every call into SQLite gives up the interpreter lock and
-may wait for it up to 5 ms while the event loop computes: one call per batch, not one per row.
+has to wait for it while the event loop computes: one call per batch, not one per row.
 """
 
 import os
