@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from trainmaster.cluster.store import Refused, Store, Window, reserve
+from trainmaster.cluster.store import Record, Refused, Store, Window, reserve
 
 SKIP = 77
-SIZE = 16 << 20
+SIZE = 24 << 20
 MANY = 150
 
 
@@ -52,7 +52,7 @@ def key(number: int) -> str:
     return f"/core/pods/default/{number}"
 
 
-async def play(folder: Path, *, objects: int, size: int, restart: bool) -> None:
+async def play(folder: Path, *, objects: int, size: int, restart: bool, together: int = 1) -> None:
     """Fill the disk after so many objects; everything can still be read and deleted, and then written again."""
     path, ballast = folder / "cluster.db", Ballast(folder)
     store = Store.open(path, window=Window(changes=1000))
@@ -69,7 +69,7 @@ async def play(folder: Path, *, objects: int, size: int, restart: bool) -> None:
         ballast.fill()
         store = Store.open(path, window=Window(changes=1000))
         assert there == store.scan("/core/pods/")
-    await delete_all(store, ballast, size)
+    await (delete_all(store, ballast, size) if together == 1 else delete_together(store, ballast, size, together))
     ballast.remove()
     assert (await store.create(key(0), content(size))).revision > there[-1].revision
     assert not store.trouble
@@ -107,6 +107,21 @@ async def delete_all(store: Store, ballast: Ballast, size: int) -> None:
     assert store.count("/") == 0
 
 
+async def delete_together(store: Store, ballast: Ballast, size: int, together: int) -> None:
+    """Many at once, more than there is room for: with the past given up, each goes at the second try at the latest."""
+    while left := store.scan("/core/pods/", limit=together):
+        tries = (store.delete(record.key, record.revision, content(size)) for record in left)
+        done = await asyncio.gather(*tries, return_exceptions=True)
+        assert any(not isinstance(each, Exception) for each in done)
+        assert all(isinstance(each, Record | Refused) for each in done), done
+        ballast.fill()
+    assert store.count("/") == 0
+
+
+# Objects, bytes of each, and how many are deleted at once: more than fits into the pages for deletions.
+LARGE = ((4, 1_300_000, 1), (2, 1_800_000, 1), (40, 60_000, 1), (40, 60_000, 64), (300, 5200, 300))
+
+
 def main() -> None:
     reserve.STEP = 256 << 10  # the disk is small; so are the steps
     folder = Path(sys.argv[1])
@@ -120,6 +135,13 @@ def main() -> None:
                 except BaseException:
                     print(f"objects={objects} size={size} restart={restart}")
                     raise
+    for objects, size, together in LARGE:
+        for restart in (False, True):
+            try:
+                asyncio.run(play(folder, objects=objects, size=size, restart=restart, together=together))
+            except BaseException:
+                print(f"objects={objects} size={size} restart={restart} together={together}")
+                raise
 
 
 if __name__ == "__main__":

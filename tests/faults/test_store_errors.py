@@ -1,6 +1,7 @@
 """A disk that is slow or fails: the loop goes on, nothing is shown too early, nothing refused is shown at all."""
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
@@ -38,9 +39,9 @@ class Gate:
     async def reached(self) -> None:
         await asyncio.wait_for(self._reached.wait(), timeout=60)
 
-    def open(self, code: int = OK) -> None:
+    def open(self, code: int = OK, *, lasting: bool = False) -> None:
         self._code = code
-        self._shut = False
+        self._shut = lasting
         self._opened.set()
 
     def before(self, operation: Operation) -> int:
@@ -149,12 +150,16 @@ async def test_who_gave_up_waiting_does_not_disturb_a_failure(gate: Gate, store:
     assert A == (await store.create(A, says("second"))).key
 
 
-async def test_a_checkpoint_writes_only_where_the_file_has_blocks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fails", [0, 3], ids=["always", "also after one that failed"])
+async def test_a_checkpoint_writes_only_where_the_file_has_blocks(tmp_path: Path, fails: int) -> None:
     """On a full disk it would fail otherwise, the log could not begin anew, and deletions would end."""
-    writes = beyond = 0
+    writes = beyond = syncs = 0
 
     def before(operation: Operation) -> int:
-        nonlocal writes, beyond
+        nonlocal writes, beyond, syncs
+        if operation.kind == "sync" and operation.file == "cluster.db":
+            syncs += 1
+            return IO_ERROR_SYNC if syncs == fails else OK  # blocks were cut off, and it was not told
         if operation.kind == "write" and operation.file == "cluster.db":
             writes += 1
             # But for the first page, which makes the file.
@@ -168,8 +173,28 @@ async def test_a_checkpoint_writes_only_where_the_file_has_blocks(tmp_path: Path
                 await store.create(f"{A}{life}-{number}", says("x" * (number * 300)))
             await store.close()
 
+    assert syncs > fails
     assert beyond == 0
     assert writes > 2 * 300 * 150 * 300 // 4096, "all of it was seen"
+
+
+async def test_what_is_held_for_deletions_is_there_once_however_often_the_disk_fails(
+    gate: Gate, store: Store, tmp_path: Path
+) -> None:
+    for number in range(3):
+        gate.shut()
+        deletion = await started(store.delete(B, store.latest(B).revision))  # type: ignore[union-attr]
+        await gate.reached()
+        gate.open(IO_ERROR_SYNC, lasting=True)
+        with pytest.raises(Refused):
+            await deletion
+        gate.open()
+        await store.create(f"{A}{number}", says("a"))
+    await store.close()
+
+    with sqlite3.connect(tmp_path / "cluster.db") as db:
+        assert [(1,)] == db.execute("SELECT count(*) FROM filler").fetchall()
+    db.close()
 
 
 STEPS = (

@@ -91,7 +91,7 @@ async def test_what_an_earlier_version_left_in_the_middle_of_growing_is_used_up(
     with sqlite3.connect(path) as db:
         assert held == filler(db), "what is held for deletions, and nothing else"
         ((pages,),) = db.execute("PRAGMA page_count").fetchall()
-        assert 10_000_000 > pages * 4096, "the large row went where the other filler was"
+        assert 11_000_000 > pages * 4096, "the large row went where the other filler was"
     db.close()
 
 
@@ -105,6 +105,28 @@ async def test_a_restart_leaves_what_is_held_for_deletions_where_it_is(path: Pat
         assert 1 == len(filler(db))
         assert [(1,)] == db.execute("SELECT id FROM filler").fetchall()
     db.close()
+
+
+async def test_a_copy_with_holes_gets_its_blocks_back(path: Path, tmp_path: Path) -> None:
+    """What is only reserved is zeros, and `cp --sparse`, `tar -S` or `rsync -S` leave holes there."""
+    store = Store.open(path)
+    await store.create(A, says("a"))
+    await store.close()
+    copy = tmp_path / "copy.db"
+    with copy.open("wb") as file:
+        for start in range(0, path.stat().st_size, 4096):
+            page = path.read_bytes()[start : start + 4096]
+            file.seek(start)
+            if any(page):
+                file.write(page)
+        file.truncate(path.stat().st_size)
+    assert copy.stat().st_blocks * 512 < copy.stat().st_size, "this file system has holes"
+
+    store = Store.open(copy)
+
+    assert copy.stat().st_blocks * 512 >= copy.stat().st_size
+    assert [A] == [record.key for record in store.scan("/")]
+    await store.close()
 
 
 async def test_an_empty_store_stays_empty(path: Path) -> None:

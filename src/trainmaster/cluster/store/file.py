@@ -28,6 +28,7 @@ from trainmaster.cluster.store.reserve import (
     take_log_blocks,
 )
 
+BESIDES = 3  # pages that a commit writes to the log beside its rows: the first one, a parent, a list of free ones
 PATIENCE = 5.0  # seconds: a process that was killed while it had the file open is gone by then, and with it the lock
 
 SETTINGS = (
@@ -80,8 +81,8 @@ class File:
             raise self._explained(error) from error
 
     def commit(self, writes: Sequence[Write], *, urgent: bool) -> None:
-        """Make the writes durable, all or none; returns when they are. Urgent ones may use the reserve."""
-        need = sum(self._reserve.pages(write.size) for write in writes)
+        """Make the writes durable, all or none; returns when they are. Urgent ones may use what is held."""
+        need = sum(self.pages(write.size) for write in writes)
         if not urgent:
             self._reserve.ensure(need)
         values: list[object] = []
@@ -90,7 +91,7 @@ class File:
             value = write.final if write.after is None else write.after.value
             values += (write.revision, write.key, write.record.created, gone, value, _sum(write.key, value))
         self._db.execute(_insert(len(writes)), values)
-        self._log_pages += need
+        self._log_pages += need + BESIDES
         self._reserve.take(need)
 
     def forget(self, garbage: Sequence[int], oldest: int, revision: int) -> None:
@@ -115,6 +116,15 @@ class File:
         self._log_pages += 2 + len(garbage)
         self._reserve.look_again()
 
+    def pages(self, size: int) -> int:
+        """Those that a write of this size can cost at most."""
+        return self._reserve.pages(size)
+
+    @property
+    def room(self) -> int:
+        """Pages that urgent writes may use."""
+        return self._reserve.room()
+
     @property
     def low(self) -> bool:
         """There is so little room that old rows should go."""
@@ -123,12 +133,14 @@ class File:
     def tidy(self) -> None:
         """Copy the log into the file when it has become long, so that it can begin anew."""
         if self._log_pages >= self._log_limit:
+            self._reserve.look_again()  # whatever becomes of it
             checkpoint(self._db)
             self._log_pages = 0
             self._reserve.prepare()
 
     def make_room(self) -> None:
         """Everything that frees pages without needing any: the log may be what cannot grow, so it begins anew."""
+        self._reserve.look_again()
         checkpoint(self._db)
         self._log_pages = 0
         self._reserve.release()

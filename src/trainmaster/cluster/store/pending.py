@@ -1,8 +1,8 @@
 """Writes that are decided but not yet durable, and what becomes of them when the disk refuses a batch. Pure."""
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from trainmaster.cluster.store.records import Change, Record
 
@@ -21,6 +21,11 @@ class Write:
     def size(self) -> int:
         value = self.after.value if self.after else self.final
         return len(self.key) + (len(value) if value else 0)
+
+    @property
+    def bare(self) -> "Write":
+        """A deletion without what watchers see of it, which is most of what it has to write."""
+        return self if self.final is None else replace(self, final=None)
 
     @property
     def record(self) -> Record:
@@ -73,3 +78,36 @@ def salvage(transactions: Iterable[Transaction], lost: set[str]) -> tuple[list[T
             lost |= keys
             fallen.append(transaction)
     return kept, fallen
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What of a batch goes into the room there is."""
+
+    kept: list[Transaction]
+    fallen: list[Transaction]
+    writes: list[Write]  # of the kept, as they are to be written
+    bare: bool  # not as they are to be seen: whoever watches the past must list again
+
+
+def fitted(transactions: Sequence[Transaction], room: int, pages: Callable[[int], int], lost: set[str]) -> Fit:
+    """All of them as they are, or as many as possible without what watchers see of deletions.
+
+    What goes beyond the room would keep the log from ever beginning anew, and then nothing could be deleted any more.
+    """
+    whole = [write for transaction in transactions for write in transaction.writes]
+    if sum(pages(write.size) for write in whole) <= room:
+        return Fit(list(transactions), [], whole, bare=False)
+    fit = Fit([], [], [], bare=True)
+    for transaction in transactions:
+        keys = {write.key for write in transaction.writes}
+        writes = [write.bare for write in transaction.writes]
+        need = sum(pages(write.size) for write in writes)
+        if need <= room and not keys & lost:
+            room -= need
+            fit.kept.append(transaction)
+            fit.writes.extend(writes)
+        else:
+            lost |= keys
+            fit.fallen.append(transaction)
+    return fit

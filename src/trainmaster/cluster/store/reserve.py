@@ -26,7 +26,7 @@ PAGE = 4096
 # The rest is in bytes, whatever the pages.
 LOG = 8 << 20  # the log is copied into the file before it has more than this and a batch
 STEP = LOG + (1 << 20)  # taken from the disk at once: lasts from one checkpoint to the next
-HELD = 1 << 20  # for deletions: two hundred and more, one by one, before old rows must make room
+HELD = 2 << 20  # for deletions: more than the largest object takes, and hundreds of small ones
 
 
 class Reserve:
@@ -40,6 +40,7 @@ class Reserve:
         self._whole = False  # the filler is there
         self._room: int = 0  # at most this many were there when we last looked, minus what was written since
         with suppress(sqlite3.Error, OSError):  # then later: a full disk must not keep the store from opening
+            self._fill_holes()
             self._find_filler()
             self.ensure(0)
 
@@ -56,12 +57,17 @@ class Reserve:
             self._look()
         return self._room < self._held // 2
 
+    def room(self) -> int:
+        """Pages that the database can use without a new block, what was held for deletions included."""
+        self._look()
+        return self._room
+
     def take(self, amount: int) -> None:
         """Count pages as used, wherever they come from. Never fails: what used them is durable."""
         self._room -= amount
 
     def look_again(self) -> None:
-        """Pages became free: do not rely on the count."""
+        """Pages became free, or blocks are cut off: do not rely on the count."""
         self._room = 0
 
     def ensure(self, amount: int) -> None:
@@ -69,30 +75,47 @@ class Reserve:
         if self._whole and self._room >= amount:
             return
         need = amount if self._whole else amount + self._held
+        if not self._whole:
+            self.release()  # what could not be when it should have been
         free, count = self._look()
         if self._room < need:
-            os.posix_fallocate(self._fd, count * self._page, max((need - free) * self._page, STEP))
+            self._take_blocks(count, (need - free) * self._page)
             self._look()
         if not self._whole:
             self._hold()
 
     def prepare(self) -> None:
-        """After a checkpoint: have what is written until the next one, as far as the disk has it."""
+        """After a checkpoint: have what is written until the next one, if the disk has it."""
         self._room = 0
         with suppress(sqlite3.Error, OSError):  # the next commit says what is wrong
             self.ensure(STEP // self._page)
 
     def release(self) -> None:
         """Make free pages of what is held. Needs none."""
-        self._whole = False
         if self._db.execute("SELECT count(*) FROM filler").fetchone() != (0,):
             self._db.execute("DELETE FROM filler")
+        self._whole = False
         self._room = 0
+
+    def _take_blocks(self, count: int, size: int) -> None:
+        """A step of them if the disk has it, else what is needed."""
+        try:
+            os.posix_fallocate(self._fd, count * self._page, max(size, STEP))
+        except OSError:
+            if size >= STEP:
+                raise
+            os.posix_fallocate(self._fd, count * self._page, size)
 
     def _hold(self) -> None:
         self._db.execute("INSERT INTO filler (content) VALUES (zeroblob(?))", (self._filler,))
         self._whole = True
         self._room -= self._held
+
+    def _fill_holes(self) -> None:
+        """A copy of the file may have none of the blocks that were only reserved."""
+        found = os.fstat(self._fd)
+        if found.st_blocks * 512 < found.st_size:
+            os.posix_fallocate(self._fd, 0, found.st_size)
 
     def _find_filler(self) -> None:
         """That of the last life; any other, of an earlier version for instance, makes place for it."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from trainmaster.cluster.store.file import File
-from trainmaster.cluster.store.pending import Transaction, Write, salvage
+from trainmaster.cluster.store.pending import Transaction, Write, fitted, salvage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Outcome:
     fallen: Sequence[Transaction] = ()
     lost: set[str] = field(default_factory=set)  # keys of the fallen
     reason: str = ""  # why something fell, could not be done, or went into the reserve
-    low: bool = False  # the reserve is going to be used up
+    low: bool = False  # the reserve is going to be used up: the past must make room
 
 
 class Writer(Protocol):
@@ -130,18 +130,22 @@ def sentence(error: Exception, file: File) -> str:
 
 
 def _second_try(job: Commit, file: File, reason: str) -> Outcome:
-    """What deletes goes into the reserve."""
+    """What deletes goes into the reserve, as far as that goes."""
     lost: set[str] = set()
     kept, fallen = salvage(job.batch, lost)
+    low = False
     if kept:
         try:
             file.make_room()
-            file.commit(_writes(kept), urgent=True)
+            fit = fitted(kept, file.room, file.pages, lost)
+            if fit.writes:
+                file.commit(fit.writes, urgent=True)
+            kept, fallen, low = fit.kept, [*fallen, *fit.fallen], fit.bare
         except Exception:  # noqa: BLE001 - as above; the first reason is the one to tell
             fallen = list(job.batch)
             lost = {write.key for write in _writes(fallen)}
             kept = []
-    return Outcome(kept, fallen, lost, reason, file.low)
+    return Outcome(kept, fallen, lost, reason, low or file.low)
 
 
 def _writes(batch: Sequence[Transaction]) -> list[Write]:
