@@ -14,7 +14,7 @@ from pathlib import Path
 from trainmaster.cluster.store import Record, Refused, Store, Window, reserve
 
 SKIP = 77
-SIZE = 24 << 20
+SIZE = 32 << 20
 MANY = 150
 
 
@@ -119,7 +119,7 @@ async def delete_together(store: Store, ballast: Ballast, size: int, together: i
 
 
 # Objects, bytes of each, and how many are deleted at once: more than fits into the pages for deletions.
-LARGE = ((4, 1_300_000, 1), (2, 1_800_000, 1), (40, 60_000, 1), (40, 60_000, 64), (300, 5200, 300))
+LARGE = ((8, 1_300_000, 1), (5, 1_800_000, 1), (150, 60_000, 1), (150, 60_000, 64), (1000, 5200, 500))
 
 
 def main() -> None:

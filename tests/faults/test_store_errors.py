@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.faults.disk import FULL, IO_ERROR_SYNC, IO_ERROR_WRITE, OK, Disk, Operation
+from tests.faults.store_child import at_work
 
 from trainmaster.cluster.store import Create, Delete, Record, Refused, Store, Update
 
@@ -39,9 +40,9 @@ class Gate:
     async def reached(self) -> None:
         await asyncio.wait_for(self._reached.wait(), timeout=60)
 
-    def open(self, code: int = OK, *, lasting: bool = False) -> None:
+    def open(self, code: int = OK) -> None:
         self._code = code
-        self._shut = lasting
+        self._shut = False
         self._opened.set()
 
     def before(self, operation: Operation) -> int:
@@ -178,19 +179,22 @@ async def test_a_checkpoint_writes_only_where_the_file_has_blocks(tmp_path: Path
     assert writes > 2 * 300 * 150 * 300 // 4096, "all of it was seen"
 
 
-async def test_what_is_held_for_deletions_is_there_once_however_often_the_disk_fails(
-    gate: Gate, store: Store, tmp_path: Path
-) -> None:
-    for number in range(3):
-        gate.shut()
-        deletion = await started(store.delete(B, store.latest(B).revision))  # type: ignore[union-attr]
-        await gate.reached()
-        gate.open(IO_ERROR_SYNC, lasting=True)
-        with pytest.raises(Refused):
-            await deletion
-        gate.open()
-        await store.create(f"{A}{number}", says("a"))
-    await store.close()
+async def test_what_is_held_for_deletions_is_there_once_however_often_it_could_not_be_given_up(tmp_path: Path) -> None:
+    failing: set[str] = set()
+
+    def before(operation: Operation) -> int:
+        return IO_ERROR_SYNC if operation.kind == "sync" and at_work() in failing else OK
+
+    with Disk(before).installed():
+        store = Store.open(tmp_path / "cluster.db")
+        for number in range(3):
+            record = await store.create(f"{A}{number}", says("a"))
+            failing |= {"commit", "release"}
+            with pytest.raises(Refused):
+                await store.delete(record.key, record.revision)
+            failing.clear()
+        await store.create(B, says("b"))
+        await store.close()
 
     with sqlite3.connect(tmp_path / "cluster.db") as db:
         assert [(1,)] == db.execute("SELECT count(*) FROM filler").fetchall()
