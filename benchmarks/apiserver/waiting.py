@@ -109,7 +109,7 @@ async def beside_stuck(server: Running, api: client.Client, other: client.Client
         dropped = time.monotonic() - began
     yield Line("event to a healthy watcher, p99 alone", middle(alone), "ms", note="of the middle second")
     yield Line(f"the same beside {STUCK} stuck ones", middle(beside) / middle(alone), "×", 1.5,
-               note=f"{middle(beside)} ms")
+               note=f"{middle(beside):.2f} ms")
     heard = sum(map(len, (*alone.values(), *beside.values())))
     yield Line("events that healthy watchers missed", 2 * HEALTHY * EVENTS - heard, "", 0)
     yield Line("stuck watchers gone after", dropped, "s", GIVEN_UP)
