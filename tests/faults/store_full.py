@@ -119,7 +119,7 @@ async def delete_together(store: Store, ballast: Ballast, size: int, together: i
 
 
 # Objects, bytes of each, and how many are deleted at once: more than fits into the pages for deletions.
-LARGE = ((8, 1_300_000, 1), (5, 1_800_000, 1), (150, 60_000, 1), (150, 60_000, 64), (1000, 5200, 500))
+LARGE = ((8, 1_300_000, 1), (5, 1_560_000, 1), (150, 60_000, 1), (150, 60_000, 64), (1000, 5200, 500))
 
 
 def main() -> None:

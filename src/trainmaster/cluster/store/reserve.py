@@ -50,12 +50,12 @@ class Reserve:
 
     @property
     def low(self) -> bool:
-        """Deletions will soon need old rows to be deleted first."""
+        """The next deletion may need old rows to be deleted first: an update can be part of it, of 1.5 MiB even."""
         if self._whole:
             return False
         with suppress(sqlite3.Error):
             self._look()
-        return self._room < self._held // 2
+        return self._room < self._held * 7 // 8
 
     def room(self) -> int:
         """Pages that the database can use without a new block, what was held for deletions included."""
