@@ -6,6 +6,7 @@ somebody else.
 """
 
 import asyncio
+import io
 import os
 import socket
 import ssl
@@ -22,6 +23,7 @@ from trainmaster.kube.errors import Unreachable
 from trainmaster.kube.tls import ClientCertificate, client_context
 from trainmaster.kube.transport import Request, Response
 
+AT_ONCE = 1 << 20  # bytes of a body that are given to aiohttp as they are; it wants larger ones as a file
 # struct sockaddr_un holds 108 bytes with the closing zero.
 LONGEST_SOCKET_PATH = 107
 # A peer that vanished without a word is noticed on a silent watch after 30 + 3 * 10 seconds.
@@ -118,8 +120,9 @@ class HttpTransport:
             self._session = aiohttp.ClientSession(
                 connector=self._connector(), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
             )
+        body = io.BytesIO(request.body) if len(request.body) > AT_ONCE else request.body or None
         return await self._session.request(
-            request.method, url, data=request.body or None, headers=self._headers(request.headers), timeout=timeout,
+            request.method, url, data=body, headers=self._headers(request.headers), timeout=timeout,
             allow_redirects=False, server_hostname=self._server_name,
         )
 

@@ -104,6 +104,23 @@ async def test_a_request_arrives_as_it_was_meant(tls: ssl.SSLContext, authority:
     assert f"Bearer {SECRET}" == got["authorization"]
 
 
+async def test_a_large_body_arrives_whole_and_says_how_long_it_is() -> None:
+    """As large as a server takes it. aiohttp warns of one that is given to it in one piece, and warnings are errors."""
+    body = b"x" * (3 << 20)
+
+    async def weigh(request: web.Request) -> web.Response:
+        received = 0
+        async for chunk in request.content.iter_any():
+            received += len(chunk)
+        return web.json_response({"received": received, "said": request.content_length, "type": request.content_type})
+
+    async with serving(weigh) as address:
+        request = Request("POST", "/api", (), {"content-type": "application/json"}, body)
+        got = await ask(HttpTransport(address), request)
+
+    assert {"received": len(body), "said": len(body), "type": "application/json"} == got
+
+
 async def test_a_client_certificate_is_shown(authority: Authority, server_files: Path) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.pem.decode())
     context.load_cert_chain(server_files)
