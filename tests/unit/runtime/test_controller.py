@@ -117,7 +117,9 @@ async def test_a_long_queue_does_not_keep_the_loop_to_itself() -> None:
             TooManyRequests(429, "", "later"), [("WARNING", False), ("INFO", False)], id="too many: a warning, once"
         ),
         pytest.param(Conflict(409, "Conflict", "changed"), [], id="a conflict is ordinary: nothing"),
-        pytest.param(Forbidden(403, "", "no"), [("ERROR", True), ("INFO", False)], id="not allowed: with a traceback"),
+        pytest.param(
+            Forbidden(403, "", "no"), [("WARNING", False), ("INFO", False)], id="not allowed: the words say what, once"
+        ),
         pytest.param(ValueError("bug"), [("ERROR", True), ("INFO", False)], id="our bug: with a traceback, once"),
         pytest.param(
             asyncio.CancelledError(), [("ERROR", True), ("INFO", False)],
