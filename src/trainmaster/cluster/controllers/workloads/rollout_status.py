@@ -13,6 +13,8 @@ NEW_AVAILABLE, TIMED_OUT, PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineEx
 NEVER = 2**31 - 1
 # Looked at a little after the deadline, since moments are whole seconds.
 _LATE = timedelta(seconds=1)
+# Told although it is nothing. A count of collisions that is there stays: the server takes a missing one for a smaller.
+_ALSO_ZERO = frozenset({"terminatingReplicas", "collisionCount"})
 
 
 def status(step: Sizes, now: datetime, failure: str = "") -> Object:
@@ -42,7 +44,7 @@ def status(step: Sizes, now: datetime, failure: str = "") -> Object:
         conditions.put(FAILURE, *(str(failures[0].get(field, "")) for field in ("status", "reason", "message")))
     else:
         conditions.drop(FAILURE)
-    return {**{field: value for field, value in found.items() if value or field == "terminatingReplicas"},
+    return {**{field: value for field, value in found.items() if value or field in _ALSO_ZERO},
             "conditions": conditions.found}
 
 

@@ -180,3 +180,17 @@ async def test_a_name_that_something_else_has_is_passed_over() -> None:
 
         assert 1 == (await it.client.get(DEPLOYMENTS, "web", "default"))["status"]["collisionCount"]
         assert 2 == len(found)
+
+
+async def test_a_count_of_no_collisions_that_somebody_wrote_does_not_stop_the_status() -> None:
+    """The server refuses a status without it: a count never goes down."""
+    async with scene() as it:
+        it.begin()
+        await it.client.create(DEPLOYMENTS, deployment(replicas=1))
+        await it.run(2)
+        await it.client.patch(DEPLOYMENTS, "web", "default", {"status": {"collisionCount": 0}}, subresource="status")
+        await patch(it, replicas=2)
+        await it.run(2)
+        status = (await it.client.get(DEPLOYMENTS, "web", "default"))["status"]
+
+        assert (2, 2, 0) == (status["observedGeneration"], status["readyReplicas"], status["collisionCount"])
