@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from trainmaster.kube.errors import ApiError, Conflict, Forbidden, is_transient
+from trainmaster.kube.errors import ApiError, Conflict, Forbidden, Invalid, is_transient
 from trainmaster.runtime.clock import Clock
 from trainmaster.runtime.informer import Informer
 from trainmaster.runtime.log import logger
@@ -105,7 +105,9 @@ class Controller(Generic[K]):
             log.debug("failed again", **fields)
         else:
             self._failing[key] = cause
-            if is_transient(error) or isinstance(error, Forbidden):  # a quota or limit, say: somebody's will, not a bug
+            # What is forbidden or invalid is somebody's will, of a quota or a template, say. The server's words tell what
+            # it is about; where it was asked for would tell no more.
+            if is_transient(error) or isinstance(error, Forbidden | Invalid):
                 log.warning("failed, will be tried again", **fields)
             else:
                 log.exception("failed, will be tried again", **fields)  # noqa: LOG004  called while it is handled

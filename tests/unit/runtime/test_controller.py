@@ -9,7 +9,7 @@ import pytest
 
 from trainmaster.api.core import PODS
 from trainmaster.kube.client import Client
-from trainmaster.kube.errors import Conflict, Forbidden, NotFound, TooManyRequests, Unreachable
+from trainmaster.kube.errors import Conflict, Forbidden, Invalid, NotFound, TooManyRequests, Unreachable
 from trainmaster.runtime.controller import Controller
 from trainmaster.runtime.informer import Informer
 from trainmaster.testing.clock import VirtualClock
@@ -119,6 +119,10 @@ async def test_a_long_queue_does_not_keep_the_loop_to_itself() -> None:
         pytest.param(Conflict(409, "Conflict", "changed"), [], id="a conflict is ordinary: nothing"),
         pytest.param(
             Forbidden(403, "", "no"), [("WARNING", False), ("INFO", False)], id="not allowed: the words say what, once"
+        ),
+        pytest.param(
+            Invalid(422, "Invalid", "spec.x: no"), [("WARNING", False), ("INFO", False)],
+            id="made of something wrong: the words say what, once",
         ),
         pytest.param(ValueError("bug"), [("ERROR", True), ("INFO", False)], id="our bug: with a traceback, once"),
         pytest.param(
