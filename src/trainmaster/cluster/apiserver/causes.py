@@ -53,6 +53,10 @@ def forbidden(field: str, detail: str) -> Cause:
     return Cause(field, "FieldValueForbidden", _detailed("Forbidden", detail))
 
 
+def not_found(field: str, value: Json, detail: str = "") -> Cause:
+    return Cause(field, "FieldValueNotFound", _detailed(f"Not found: {quoted(value)}", detail))
+
+
 def duplicate(field: str, value: Json) -> Cause:
     return Cause(field, "FieldValueDuplicate", f"Duplicate value: {quoted(value)}")
 

@@ -84,6 +84,19 @@ def port(value: Json, path: str) -> Iterator[Cause]:
         yield causes.invalid(path, value, f"must be between 1 and {LARGEST_PORT}, inclusive")
 
 
+def no_steps_back(where: str, path: str) -> Iterator[Cause]:
+    """A path that does not lead back up."""
+    if ".." in where.split("/"):
+        yield causes.invalid(path, where, "must not contain '..'")
+
+
+def below(where: str, path: str) -> Iterator[Cause]:
+    """A path that leads to somewhere below."""
+    if where.startswith("/"):
+        yield causes.invalid(path, where, "must be a relative path")
+    yield from no_steps_back(where, path)
+
+
 def domain_path(value: str, path: str) -> Iterator[Cause]:
     """`example.com/something`."""
     domain, slash, rest = value.partition("/")

@@ -19,7 +19,7 @@ from trainmaster.cluster.apiserver import (
     jobs,
     names,
     network,
-    pod_rules,
+    placement_rules,
     pod_status,
     pods,
     quotas,
@@ -187,7 +187,7 @@ def _node_rules(node: Object, old: Object | None) -> Iterator[Cause]:
         if not taint.get("effect"):
             yield causes.required(f"{path}.effect")
         else:
-            yield from checks.choice(taint["effect"], f"{path}.effect", pod_rules.EFFECTS)
+            yield from checks.choice(taint["effect"], f"{path}.effect", placement_rules.EFFECTS)
         if (key, taint.get("effect")) in taken:
             yield causes.duplicate(path, taint)
         taken.add((key, taint.get("effect")))

@@ -13,6 +13,7 @@ Faults: TypeAlias = list[str]
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_UNDERSCORED = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
 _WILDCARD = rf"\*\.{_SUBDOMAIN}"
 _LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -22,7 +23,8 @@ _ENV_NAME = r"[ -<>-~]+"
 _PORT_NAME = r"[-a-z0-9]+"
 
 _CACHE = {pattern: re.compile(pattern) for pattern in (
-    _LABEL, _SUBDOMAIN, _WILDCARD, _LABEL_1035, _QUALIFIED, _LABEL_VALUE, _DATA_KEY, _ENV_NAME, _PORT_NAME)}
+    _LABEL, _SUBDOMAIN, _UNDERSCORED, _WILDCARD, _LABEL_1035, _QUALIFIED, _LABEL_VALUE, _DATA_KEY, _ENV_NAME,
+    _PORT_NAME)}
 
 ANNOTATIONS_SIZE = 256 * 1024
 MOST_MATCHED = 1024
@@ -37,10 +39,17 @@ def label(name: str) -> Faults:
         "start and end with an alphanumeric character", "my-name", "123-abc"))
 
 
-def subdomain(name: str) -> Faults:
-    return [] if _fits(name, 253, _SUBDOMAIN) else _length(name, 253) + _match(
+def subdomain(name: str, unit: str = "characters") -> Faults:
+    return [] if _fits(name, 253, _SUBDOMAIN) else _length(name, 253, unit) + _match(
         name, _SUBDOMAIN, "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
         "'.', and must start and end with an alphanumeric character", "example.com")
+
+
+def underscored(name: str) -> Faults:
+    """A domain of the kind that services have, whose parts may begin with an underscore."""
+    return [] if _fits(name, 253, _UNDERSCORED) else _length(name, 253) + _match(
+        name, _UNDERSCORED, "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', "
+        "'-' or '.', and must start and end with an alphanumeric character", "example.com")
 
 
 def host(name: str) -> Faults:
@@ -71,7 +80,7 @@ def path_segment(name: str) -> Faults:
 
 
 def label_value(value: str) -> Faults:
-    return [] if len(value) <= 63 and _is_value(value) else _length(value, 63) + _match(
+    return [] if len(value) <= 63 and _is_value(value) else _length(value, 63, "bytes") + _match(
         value, _LABEL_VALUE, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
         "'.', and must start and end with an alphanumeric character", "MyValue", "my_value", "12345")
 
@@ -96,10 +105,10 @@ def qualified(key: str) -> Faults:
     if slash and not prefix:
         found.append("prefix part must be non-empty")
     elif slash:
-        found += [f"prefix part {fault}" for fault in subdomain(prefix)]
+        found += [f"prefix part {fault}" for fault in subdomain(prefix, "bytes")]
     if not name:
         found.append("name part must be non-empty")
-    return found + [f"name part {fault}" for fault in _length(name, 63)] + _match(
+    return found + [f"name part {fault}" for fault in _length(name, 63, "bytes")] + _match(
         name, _QUALIFIED, f"name part {_KEY}", "MyName", "my.name", "123-abc")
 
 
@@ -111,13 +120,14 @@ def _is_key(key: str) -> bool:
 
 def data_key(key: str) -> Faults:
     """A key of a ConfigMap or Secret; it becomes a file name."""
-    if key in {".", ".."}:
-        return [f"must not be '{key}'"]
-    if key.startswith(".."):
-        return ["must not start with '..'"]
-    return _length(key, 253) + _match(
+    found = _length(key, 253) + _match(
         key, _DATA_KEY, "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
         "key.name", "KEY_NAME", "key-name")
+    if key in {".", ".."}:
+        found.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        found.append("must not start with '..'")
+    return found
 
 
 def env_name(name: str) -> Faults:
@@ -170,8 +180,9 @@ def _fits(text: str, most: int, pattern: str) -> bool:
     return len(text) <= most and _CACHE[pattern].fullmatch(text) is not None
 
 
-def _length(text: str, most: int) -> Faults:
-    return [f"must be no more than {most} bytes"] if len(text.encode("utf-8", "replace")) > most else []
+def _length(text: str, most: int, unit: str = "characters") -> Faults:
+    """Bytes are counted, whatever Kubernetes calls them: those of labels bytes, all others characters."""
+    return [f"must be no more than {most} {unit}"] if len(text.encode("utf-8", "replace")) > most else []
 
 
 def _match(text: str, pattern: str, rule: str, *examples: str) -> Faults:

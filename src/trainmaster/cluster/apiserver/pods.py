@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, pod_rules
+from trainmaster.cluster.apiserver import causes, pod_resources, pod_rules
 from trainmaster.cluster.apiserver.causes import Cause
 
 QOS_RESOURCES = ("cpu", "memory")
@@ -15,6 +15,10 @@ GRACE = 30
 
 _CONTAINER_DEFAULTS: Object = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 _PROBE_DEFAULTS: Object = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_PORT_DEFAULTS: Object = {"protocol": "TCP"}
+_HTTP_DEFAULTS: Object = {"path": "/", "scheme": "HTTP"}
+_REFERENCE_DEFAULTS: Object = {"apiVersion": "v1"}
+_NOTHING = (None, "")
 # What every pod spec gets, also that of a template; and what only a pod gets.
 _SPEC_DEFAULTS: Object = {
     "restartPolicy": "Always", "terminationGracePeriodSeconds": GRACE, "dnsPolicy": "ClusterFirst",
@@ -23,6 +27,13 @@ _SPEC_DEFAULTS: Object = {
 _POD_DEFAULTS: Object = {
     "serviceAccountName": "default", "priority": 0, "enableServiceLinks": True,
     "preemptionPolicy": "PreemptLowerPriority",
+}
+_VOLUME_DEFAULTS: dict[str, Object] = {
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
 # Kinds of volume source that carry file modes: rw-r--r--.
 _WITH_MODES = ("configMap", "secret", "projected", "downwardAPI")
@@ -51,10 +62,14 @@ def defaults(pod: Object) -> None:
     for name, value in _POD_DEFAULTS.items():
         spec.setdefault(name, value)
     spec_defaults(spec)
+    seconds = spec["terminationGracePeriodSeconds"]
+    if isinstance(seconds, int) and seconds < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     for container in _containers(spec):
         resources = container.setdefault("resources", {})
         if resources.get("limits"):
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    pod_resources.fill(spec)
     status = pod.get("status") or {}
     if "qosClass" not in status:
         pod["status"] = {**status, "qosClass": qos(spec)}      # a copy: the old object may share it
@@ -62,14 +77,20 @@ def defaults(pod: Object) -> None:
 
 def spec_defaults(spec: Object) -> None:
     """What is filled in wherever a pod is described: in pods and in the templates of other kinds."""
-    for name, value in _SPEC_DEFAULTS.items():
-        spec.setdefault(name, value)
+    _fill(spec, _SPEC_DEFAULTS)
     spec.setdefault("securityContext", {})
     _account_defaults(spec)
     for container in (*_containers(spec), *(spec.get("ephemeralContainers") or ())):
         container_defaults(container, host_network=bool(spec.get("hostNetwork")))
     for volume in spec.get("volumes") or ():
         _volume_defaults(volume)
+
+
+def _fill(thing: Object, values: Object) -> None:
+    """Say what is not said; an empty text says nothing."""
+    for name, value in values.items():
+        if thing.get(name) in _NOTHING:
+            thing[name] = value
 
 
 def _account_defaults(spec: Object) -> None:
@@ -82,7 +103,9 @@ def rules(pod: Object, old: Object | None) -> Iterator[Cause]:
     spec = pod["spec"]
     if old is not None and spec == old.get("spec"):
         return      # it was right when it was written
-    yield from pod_rules.spec_rules(spec, "spec")
+    yield from pod_rules.spec_rules(spec, "spec", pod=str(pod["metadata"].get("name") or ""))
+    yield from pod_rules.host_network_rules(spec, "spec", in_pod=True)
+    yield from pod_rules.only_in_pods(spec, "spec")
     if old is not None:
         yield from _update_rules(spec, old.get("spec") or {})
 
@@ -118,21 +141,20 @@ def _containers(spec: Object) -> Iterable[Object]:
 
 
 def container_defaults(container: Object, *, host_network: bool) -> None:
-    for name, value in _CONTAINER_DEFAULTS.items():
-        container.setdefault(name, value)
-    if "imagePullPolicy" not in container:
+    _fill(container, _CONTAINER_DEFAULTS)
+    if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = pull_policy(str(container.get("image") or ""))
     container.setdefault("resources", {})
     for port in container.get("ports") or ():
-        port.setdefault("protocol", "TCP")
-        if host_network and "containerPort" in port:
-            port.setdefault("hostPort", port["containerPort"])
+        _fill(port, _PORT_DEFAULTS)
+        if host_network and "containerPort" in port and not port.get("hostPort"):
+            port["hostPort"] = port["containerPort"]
     for variable in container.get("env") or ():
         reference = (variable.get("valueFrom") or {}).get("fieldRef")
         if isinstance(reference, dict):
-            reference.setdefault("apiVersion", "v1")
+            _fill(reference, _REFERENCE_DEFAULTS)
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(probe):
+        if isinstance(container.get(probe), dict):
             _probe_defaults(container[probe])
     for moment in ("postStart", "preStop"):
         _http_defaults((container.get("lifecycle") or {}).get(moment) or {})
@@ -147,35 +169,40 @@ def pull_policy(image: str) -> str:
 
 def _probe_defaults(probe: Object) -> None:
     for name, value in _PROBE_DEFAULTS.items():
-        probe.setdefault(name, value)
+        if not probe.get(name):
+            probe[name] = value
     _http_defaults(probe)
     if isinstance(probe.get("grpc"), dict):
         probe["grpc"].setdefault("service", "")
 
 
 def _http_defaults(action: Object) -> None:
-    if action.get("httpGet"):
-        action["httpGet"].setdefault("path", "/")
-        action["httpGet"].setdefault("scheme", "HTTP")
+    if isinstance(action.get("httpGet"), dict):
+        _fill(action["httpGet"], _HTTP_DEFAULTS)
 
 
 def _volume_defaults(volume: Object) -> None:
     if set(volume) <= {"name"}:
         volume["emptyDir"] = {}
-    if isinstance(volume.get("hostPath"), dict):
-        volume["hostPath"].setdefault("type", "")
+    for source, values in _VOLUME_DEFAULTS.items():
+        if isinstance(volume.get(source), dict):
+            for name, value in values.items():
+                volume[source].setdefault(name, value)
+    if isinstance(volume.get("image"), dict) and not volume["image"].get("pullPolicy"):
+        volume["image"]["pullPolicy"] = pull_policy(str(volume["image"].get("reference") or ""))
     for source in _WITH_MODES:
         if isinstance(volume.get(source), dict):
             volume[source].setdefault("defaultMode", _MODE)
     projected = (volume.get("projected") or {}).get("sources") or []
     for source in projected:
-        if source.get("serviceAccountToken"):
+        if isinstance(source.get("serviceAccountToken"), dict):
             source["serviceAccountToken"].setdefault("expirationSeconds", _TOKEN_SECONDS)
     for described in (volume, *projected):
         for item in (described.get("downwardAPI") or {}).get("items") or ():
-            if item.get("fieldRef"):
-                item["fieldRef"].setdefault("apiVersion", "v1")
-    if claim := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"):
+            if isinstance(item.get("fieldRef"), dict):
+                _fill(item["fieldRef"], _REFERENCE_DEFAULTS)
+    claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    if isinstance(claim, dict):
         claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
 

@@ -21,7 +21,7 @@ CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernete
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _MODES = ("Block", "Filesystem")
-_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
+PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _SOURCES = (
     "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flexVolume", "flocker",
     "gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk", "portworxVolume",
@@ -162,7 +162,7 @@ def _path_rules(spec: Object) -> Iterator[Cause]:
             yield causes.invalid(f"spec.{source}.path", path, "must not contain '..'")
     kind = (spec.get("hostPath") or {}).get("type")
     if kind is not None:
-        yield from checks.choice(kind, "spec.hostPath.type", _PATH_TYPES)
+        yield from checks.choice(kind, "spec.hostPath.type", PATH_TYPES)
     for field in ("driver", "volumeHandle"):
         if spec.get("csi") is not None and not spec["csi"].get(field):
             yield causes.required(f"spec.csi.{field}")

@@ -40,6 +40,7 @@ def template_rules(template: Object, path: str) -> Iterator[Cause]:
     yield from names.labels(meta.get("labels") or {}, f"{path}.labels")
     yield from names.annotations(meta.get("annotations") or {}, f"{path}.annotations")
     yield from pod_rules.spec_rules(template.get("spec") or {}, f"{path}.spec")
+    yield from pod_rules.host_network_rules(template.get("spec") or {}, f"{path}.spec", in_pod=False)
 
 
 def _kept_running(template: Object, path: str, owner: str) -> Iterator[Cause]:
