@@ -105,8 +105,8 @@ class Controller(Generic[K]):
             log.debug("failed again", **fields)
         else:
             self._failing[key] = cause
-            # What is forbidden or invalid is somebody's will, of a quota or a template, say. The server's words tell what
-            # it is about; where it was asked for would tell no more.
+            # What is forbidden or invalid is somebody's will, of a quota or a template, say. The server's words tell
+            # what it is about; where it was asked for would tell no more.
             if is_transient(error) or isinstance(error, Forbidden | Invalid):
                 log.warning("failed, will be tried again", **fields)
             else:
