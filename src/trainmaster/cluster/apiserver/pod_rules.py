@@ -1,5 +1,6 @@
 """What a pod may say of itself, in a pod and in the templates of other kinds; refused in the words of Kubernetes."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from trainmaster.api.meta import Object
@@ -20,6 +21,8 @@ RESTART_POLICIES = ("Always", "OnFailure", "Never")
 DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _MOST_NAME_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
 _LONGEST_HOST_NAME = 64
+_MIRROR, _COST = "kubernetes.io/config.mirror", "controller.kubernetes.io/pod-deletion-cost"
+_INTEGER = re.compile(r"0|[1-9][0-9]{0,11}|-[0-9]{1,12}", re.ASCII)
 _NOT_EPHEMERAL = ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "resizePolicy",
                   "restartPolicy")
 _NO_PLACE = "cannot be set for an Ephemeral Container"
@@ -76,6 +79,16 @@ def only_in_pods(spec: Object, path: str) -> Iterator[Cause]:
             yield causes.required(f"{path}.volumes[{index}].image.reference")
     for field in ("containers", "initContainers"):
         yield from container_rules.image_rules(spec.get(field) or (), f"{path}.{field}")
+
+
+def annotation_rules(annotations: Mapping[str, str], spec: Object) -> Iterator[Cause]:
+    """Annotations of pods that mean something to Kubernetes."""
+    if _MIRROR in annotations and not spec.get("nodeName"):
+        yield causes.invalid(f"metadata.annotations[{_MIRROR}]", annotations[_MIRROR],
+                             "must set spec.nodeName if mirror pod annotation is set")
+    cost = annotations.get(_COST)
+    if cost is not None and not (_INTEGER.fullmatch(cost) and -2**31 <= int(cost) < 2**31):
+        yield causes.invalid(f"metadata.annotations[{_COST}]", cost, "must be a 32bit integer")
 
 
 def ephemeral_rules(spec: Object) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""Pods: what is filled in when one is created, and what an update may change.
+"""Pods: what is filled in when one is created, and who checks it.
 
 What a spec may say at all is in `pod_rules`: templates of other kinds follow the same rules.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, pod_resources, pod_rules
+from trainmaster.cluster.apiserver import causes, pod_resources, pod_rules, pod_updates
 from trainmaster.cluster.apiserver.causes import Cause
 
 QOS_RESOURCES = ("cpu", "memory")
@@ -40,10 +40,6 @@ _WITH_MODES = ("configMap", "secret", "projected", "downwardAPI")
 _MODE = 0o644
 _TOKEN_SECONDS = 3600
 
-_MAY_CHANGE = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")
 _TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _STAYS = 300      # seconds
 
@@ -101,13 +97,20 @@ def _account_defaults(spec: Object) -> None:
 
 def rules(pod: Object, old: Object | None) -> Iterator[Cause]:
     spec = pod["spec"]
+    if annotations := pod["metadata"].get("annotations"):
+        yield from pod_rules.annotation_rules(annotations, spec)
     if old is not None and spec == old.get("spec"):
         return      # it was right when it was written
     yield from pod_rules.spec_rules(spec, "spec", pod=str(pod["metadata"].get("name") or ""))
     yield from pod_rules.host_network_rules(spec, "spec", in_pod=True)
     yield from pod_rules.only_in_pods(spec, "spec")
     if old is not None:
-        yield from _update_rules(spec, old.get("spec") or {})
+        yield from pod_updates.rules(spec, old.get("spec") or {})
+        return
+    if spec.get("ephemeralContainers"):
+        yield causes.forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        yield causes.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
 def grace(pod: Object, asked: int | None) -> int:
@@ -204,39 +207,6 @@ def _volume_defaults(volume: Object) -> None:
     claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
     if isinstance(claim, dict):
         claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-
-
-def _update_rules(spec: Object, old: Object) -> Iterator[Cause]:
-    for field in ("containers", "initContainers"):
-        if len(spec.get(field) or ()) != len(old.get(field) or ()):
-            yield causes.forbidden(f"spec.{field}", "pod updates may not add or remove containers")
-            return
-    now, was = spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
-    if was is not None and now is None:
-        yield causes.invalid("spec.activeDeadlineSeconds", None,
-                             "must not update from a positive integer to nil value")
-    elif was is not None and now > was:
-        yield causes.invalid("spec.activeDeadlineSeconds", now, "must be less than or equal to previous value")
-    kept = [_without_seconds(item) for item in spec.get("tolerations") or ()]
-    if any(_without_seconds(item) not in kept for item in old.get("tolerations") or ()):
-        yield causes.forbidden("spec.tolerations",
-                               "existing toleration can not be modified except its tolerationSeconds")
-    if _fixed(spec) != _fixed(old):
-        yield causes.forbidden("spec", _MAY_CHANGE)
-
-
-def _without_seconds(toleration: Object) -> Object:
-    return {field: value for field, value in toleration.items() if field != "tolerationSeconds"}
-
-
-def _fixed(spec: Object) -> Object:
-    """What an update may not touch."""
-    loose = {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"}
-    kept = {name: value for name, value in spec.items() if name not in loose}
-    for field in ("containers", "initContainers"):
-        kept[field] = [{name: value for name, value in container.items() if name != "image"}
-                       for container in spec.get(field) or ()]
-    return kept
 
 
 def tolerate(spec: Object) -> None:
