@@ -62,7 +62,7 @@ def duplicate(field: str, value: Json) -> Cause:
 
 
 def too_long(field: str, most: int) -> Cause:
-    return Cause(field, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")
+    return Cause(field, "FieldValueTooLong", f"Too long: may not be more than {most} byte{'s' * (most != 1)}")
 
 
 def too_many(field: str, found: int, most: int) -> Cause:
