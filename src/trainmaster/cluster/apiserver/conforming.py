@@ -10,7 +10,7 @@ from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import builtin, fieldsets, go_values
 from trainmaster.cluster.apiserver.builtin import Field, Many
 from trainmaster.cluster.apiserver.mergeable import Fields, Items, Shape, Unmergeable
-from trainmaster.cluster.apiserver.schemas import EMBEDDED, PRESERVE
+from trainmaster.cluster.apiserver.schema_parts import EMBEDDED, PRESERVE
 
 MOST_FAULTS = 100
 UNDECLARED = "field not declared in schema"

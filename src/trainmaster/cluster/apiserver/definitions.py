@@ -1,7 +1,8 @@
-"""Custom resource definitions: what one must look like, and the kinds it makes the server serve.
+"""Custom resource definitions: what is filled in, and the kinds one makes the server serve.
 
 A definition is accepted, established and served with the write that stores it: there is no controller in between that
-could lag behind, so a client that reads `Established` can use the kind with its next request.
+could lag behind, so a client that reads `Established` can use the kind with its next request. What a definition must
+look like is in `definition_rules`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,18 +10,15 @@ from datetime import datetime
 from itertools import islice
 
 from trainmaster.api.meta import Json, Object, Resource, timestamp
-from trainmaster.cluster.apiserver import causes, jsonpath, names, rule_costs, schema_rules, schemas, structural
-from trainmaster.cluster.apiserver.causes import Cause
+from trainmaster.cluster.apiserver import causes, jsonpath, schema_rules, schemas
 from trainmaster.cluster.apiserver.columns import AGE, NAME, NONE, Since
+from trainmaster.cluster.apiserver.definition_rules import established
 from trainmaster.cluster.apiserver.kind import SUB_VERBS, Column, Kind, Renewal, Scale, Subresource
 
 # All verbs, in the order in which a real server lists them for custom kinds.
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-SCOPES = ("Cluster", "Namespaced")
 _SCALE_PATHS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
-_IMMUTABLE = ("group", "scope")
-_IMMUTABLE_NAMES = ("plural", "kind")
 
 
 def begin(definition: Object) -> None:
@@ -29,41 +27,19 @@ def begin(definition: Object) -> None:
 
 def defaults(definition: Object) -> None:
     spec = definition.setdefault("spec", {})
-    spec.setdefault("conversion", {"strategy": "None"})
+    conversion = spec.setdefault("conversion", {"strategy": "None"}) or {}
+    service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if service is not None:
+        service.setdefault("port", 443)
     given = spec.setdefault("names", {})
-    if given.get("kind"):
-        given.setdefault("singular", str(given["kind"]).lower())
-        given.setdefault("listKind", f"{given['kind']}List")
+    for field, word in (("singular", str.lower), ("listKind", "{}List".format)):
+        if given.get("kind") and not given.get(field):
+            given[field] = word(given["kind"])
     status = definition.get("status") or {}
     known = list(status.get("storedVersions") or ())
-    new = [version.get("name") for version in spec.get("versions") or () if version.get("storage")]
+    new = [version.get("name") or "" for version in spec.get("versions") or () if version.get("storage")][:1]
     stored = [*known, *(name for name in new if name not in known)]
     definition["status"] = {**status, "storedVersions": stored}      # a copy: the old object may share it
-
-
-def rules(definition: Object, old: Object | None) -> Iterator[Cause]:
-    spec = definition["spec"]
-    given = spec["names"]
-    plural, group = given.get("plural") or "", spec.get("group") or ""
-    for field, value in (("spec.group", group), ("spec.names.plural", plural), ("spec.names.kind", given.get("kind"))):
-        if not value:
-            yield causes.required(field)
-    if group:
-        yield from names.refused("spec.group", group, names.subdomain(group))
-    if plural:
-        yield from names.refused("spec.names.plural", plural, names.label_1035(plural))
-    if definition["metadata"].get("name") != f"{plural}.{group}":
-        yield causes.invalid("metadata.name", definition["metadata"].get("name"),
-                             'must be spec.names.plural+"."+spec.group')
-    for field in ("kind", "listKind"):
-        if given.get(field):
-            yield from names.refused(f"spec.names.{field}", given[field], names.label_1035(given[field].lower()))
-    if spec.get("scope") not in SCOPES:
-        yield causes.unsupported("spec.scope", spec.get("scope") or "", SCOPES)
-    before = ((old or {}).get("spec") or {}).get("versions") or []
-    yield from _version_rules(spec.get("versions") or [], [each.get("schema") for each in before])
-    if old is not None:
-        yield from _immutable(spec, old.get("spec") or {})
 
 
 def accepted(definition: Object, others: Iterable[Object], now: datetime) -> Object:
@@ -108,11 +84,6 @@ def unenforced(definition: Object) -> list[str]:
     found = (told for document in documents for told in schema_rules.unenforced(document))
     return [f"the rule {text!r} is not enforced by this server: {' '.join(why.split())[:200]}"
             for text, why in islice(found, schemas.MOST_FAULTS)]
-
-
-def established(definition: Object) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
 
 
 def kinds_of(definition: Object, since: int = 0) -> list[Kind]:
@@ -161,7 +132,11 @@ def _columns(given: Iterable[Object]) -> Iterator[Column]:
         yield AGE
     for each in listed:
         kind = str(each.get("type") or "string")
-        yield Column(str(each.get("name") or ""), _cell(jsonpath.compiled(each.get("jsonPath") or "."), kind), kind,
+        try:
+            path = jsonpath.compiled(each.get("jsonPath") or ".")
+        except ValueError:      # any path is taken, and what cannot be read ends the columns
+            return
+        yield Column(str(each.get("name") or ""), _cell(path, kind), kind,
                      str(each.get("format") or ""), int(each.get("priority") or 0), str(each.get("description") or ""))
 
 
@@ -194,67 +169,6 @@ _FITTING: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, floa
 
 def _steps(path: str | None) -> tuple[str, ...]:
     return tuple(part for part in (path or "").split(".") if part)
-
-
-def _version_rules(versions: list[Object], before: list[Json]) -> Iterator[Cause]:
-    """`before` are schemas that were taken once: what their rules cost is not asked again."""
-    if not versions:
-        yield causes.required("spec.versions", "must have at least one version")
-        return
-    if sum(1 for version in versions if version.get("storage")) != 1:
-        yield causes.invalid("spec.versions", [version.get("name") for version in versions],
-                             "must have exactly one version marked as storage version")
-    seen: set[str] = set()
-    # Versions of one schema are one thing to Kubernetes, which then names the place where it used to be.
-    shared = bool(versions[0].get("schema")) and all(each.get("schema") == versions[0].get("schema")
-                                                     for each in versions)
-    for index, version in enumerate(versions):
-        path, name = f"spec.versions[{index}]", version.get("name") or ""
-        if not name:
-            yield causes.required(f"{path}.name")
-        elif name in seen:
-            yield causes.duplicate(f"{path}.name", name)
-        else:
-            yield from names.refused(f"{path}.name", name, names.label_1035(name))
-        seen.add(name)
-        if index == 0 or not shared:
-            place = "spec.validation.openAPIV3Schema" if shared else f"{path}.schema.openAPIV3Schema"
-            yield from _schema_rules((version.get("schema") or {}).get("openAPIV3Schema"), place,
-                                     costs=version.get("schema") not in before)
-        for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
-            try:
-                jsonpath.compiled(column.get("jsonPath") or ".")
-            except ValueError as error:
-                yield causes.invalid(f"{path}.additionalPrinterColumns[{at}].jsonPath", column.get("jsonPath"),
-                                     str(error))
-
-
-def _schema_rules(document: Object | None, path: str, *, costs: bool) -> Iterator[Cause]:
-    if document is None:
-        yield causes.required(path, "schemas are required")
-        return
-    if document.get("type") != "object":
-        yield causes.required(f"{path}.type", "must be object at the root")
-    forms: dict[str, bytes] = {}
-    found = [*structural.faults(document, path, forms=forms)] or [*structural.typeless(document, path)]
-    if not found and costs and forms:
-        found = [*rule_costs.excessive(document, path, forms), *schema_rules.uncorrelated(document, path)]
-    if not found:
-        try:
-            schemas.validator(document)
-            found = [*structural.wrong_defaults(document, path)]
-        except ValueError as error:
-            found = [causes.invalid(path, "schema", " ".join(str(error).split())[:200])]
-    yield from found[:schemas.MOST_FAULTS]
-
-
-def _immutable(spec: Object, old: Object) -> Iterator[Cause]:
-    for field in _IMMUTABLE:
-        if spec.get(field) != old.get(field):
-            yield causes.invalid(f"spec.{field}", spec.get(field), "field is immutable")
-    for field in _IMMUTABLE_NAMES:
-        if spec["names"].get(field) != (old.get("names") or {}).get(field):
-            yield causes.invalid(f"spec.names.{field}", spec["names"].get(field), "field is immutable")
 
 
 def _condition(known: Object | None, kind: str, value: str, reason: str, message: str, moment: str) -> Object:

@@ -47,9 +47,12 @@ def faults(value: Object, path: str) -> Iterator[Cause]:
     version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
     if version.count("/") > 1:
         yield causes.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
-    for fault in names.label_1035(kind.lower()) if kind else ():
-        yield causes.invalid(f"{path}.kind", kind, f"may have mixed case, but should otherwise match: {fault}")
+    if kind and (found := names.older_label_1035(kind.lower())):
+        yield causes.invalid(f"{path}.kind", kind,
+                             f"may have mixed case, but should otherwise match: {','.join(found)}")
     meta = value.get("metadata")
     if isinstance(meta, dict):
+        name = str(meta.get("name") or "")
+        yield from names.refused(f"{path}.metadata.name", name, names.path_segment(name) if name else [])
         yield from names.labels(meta.get("labels") or {}, f"{path}.metadata.labels")
         yield from names.annotations(meta.get("annotations") or {}, f"{path}.metadata.annotations")

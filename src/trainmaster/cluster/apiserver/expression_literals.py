@@ -94,7 +94,7 @@ class _Looked:
         at = 0 if member else 1
         if name in _PATTERNS and len(args) > at and _text(args[at]) is not None and \
                 (why := self.reads("matches", args[at].constant.text)):
-            self.computed.append(f"error parsing regexp: {_go_pattern(why)}")
+            self.computed.append(f"error parsing regexp: {go_pattern(why)}")
         if name == "format" and member and _text(node.call.target) is not None and args[0].HasField("list"):
             self.placed += _format_faults(node, self._type_of)
 
@@ -162,7 +162,7 @@ def _named(kind: Any) -> str:
     return "null" if kind.HasField("null") else "dyn"
 
 
-def _go_pattern(why: str) -> str:
+def go_pattern(why: str) -> str:
     """What is wrong with a pattern, as Go says it."""
     for begins, words in _PATTERN_WORDS.items():
         if why.startswith(begins):

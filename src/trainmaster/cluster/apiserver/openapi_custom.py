@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import builtin
-from trainmaster.cluster.apiserver.schemas import EMBEDDED, PRESERVE
+from trainmaster.cluster.apiserver.schema_parts import EMBEDDED, PRESERVE
 
 API_VERSION = "APIVersion defines the version of the schema by which this object is read."
 KIND = "Kind says what this object is, in CamelCase."

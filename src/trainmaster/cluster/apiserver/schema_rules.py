@@ -23,8 +23,8 @@ from trainmaster.cluster.apiserver import (
 )
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.expressions import Absent, Checked, Failed, Unusable
+from trainmaster.cluster.apiserver.schema_parts import RULES
 
-RULES = "x-kubernetes-validations"
 MOST_SECONDS = 0.5
 EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
 _VARIABLES = ("self", "oldSelf")
@@ -152,8 +152,9 @@ def malformed(document: Object, path: str, forms: dict[str, bytes] | None = None
             except Unusable as why:
                 prefix = "messageExpression " if name != "rule" else ""
                 yield causes.invalid(f"{place}.{name}", shown, f"{prefix}{why}")
-        if rule.optional and not rule.transition:
-            yield causes.invalid(f"{place}.optionalOldSelf", True, "may not be set if oldSelf is not used in rule")
+        if given.get("optionalOldSelf") is not None and not rule.transition:
+            yield causes.invalid(f"{place}.optionalOldSelf", rule.optional,
+                                 "may not be set if oldSelf is not used in rule")
 
 
 def _form(document: Object, path: str, rule: Rule, text: str, program: str, wanted: str) -> bytes:

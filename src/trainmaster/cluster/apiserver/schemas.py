@@ -3,7 +3,7 @@
 Pruning and defaults are one walk of ours over a compiled schema; checking values is left to jsonschema-rs, whose
 findings are put into the words of Kubernetes. What plain JSON schema cannot say (lists without repeats, embedded
 objects, rules in CEL) is a second walk, over the parts of an object that have such a rule. What a schema itself must
-look like is in `structural`, what a rule says in `schema_rules`.
+look like is in `definition_schemas`, what a rule says in `schema_rules`.
 """
 
 import ipaddress
@@ -17,11 +17,9 @@ import orjson
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver import causes, embedded, formats, schema_rules
 from trainmaster.cluster.apiserver.causes import Cause
-from trainmaster.cluster.apiserver.schema_rules import RULES, Budget, Rule
+from trainmaster.cluster.apiserver.schema_parts import EMBEDDED, INT_OR_STRING, LIST_KEYS, LIST_TYPE, PRESERVE, RULES
+from trainmaster.cluster.apiserver.schema_rules import Budget, Rule
 
-PRESERVE, INT_OR_STRING = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"
-EMBEDDED = "x-kubernetes-embedded-resource"
-LIST_TYPE, LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 # An object with more faults than this is described well enough by the first ones.
 MOST_FAULTS = 20
 
@@ -107,9 +105,13 @@ def validator(document: Object) -> Any:
     return jsonschema_rs.Draft4Validator(_portable(document), validate_formats=True, formats=FORMATS)
 
 
-def causes_of(document: Object, value: Json) -> Iterator[Cause]:
+def broken_by(document: Object, value: Json, path: str) -> Iterator[Cause]:
     """What is wrong with a value by a schema, such as the default in it. Raises ValueError like `validator`."""
-    yield from _said(validator(document).iter_errors(value))
+    found = list(_said(validator(document).iter_errors(value)))
+    yield from (Cause(_within(path, cause.field), cause.reason, cause.message) for cause in found)
+    node = _compiled(document)
+    if not found and node.ruled:
+        yield from _broken(value, None, node, path, Budget())
 
 
 def _compiled(document: Object) -> Node:
@@ -229,12 +231,17 @@ def _below(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
+def _within(path: str, inner: str) -> str:
+    return f"{path}{'' if not inner or inner.startswith('[') else '.'}{inner}"
+
+
 def _portable(document: Object) -> Object:
     """OpenAPI v3 with Kubernetes' extensions as plain JSON schema."""
-    found: Object = {name: document[name] for name in _PLAIN if name in document}
+    found: Object = {name: document[name] for name in _PLAIN if document.get(name) is not None}
+    impossible = _tidied(found)
     if document.get(INT_OR_STRING):
         found["type"] = ["integer", "string"]
-    elif "type" in document:
+    elif document.get("type"):
         found["type"] = document["type"]
     if document.get("format") in FORMATS:
         found["format"] = document["format"]
@@ -242,21 +249,46 @@ def _portable(document: Object) -> Object:
         given = found.get("type")
         if given is not None:
             found["type"] = [*([given] if isinstance(given, str) else given), "null"]
-        if "enum" in found:
+        if "enum" in found and None not in found["enum"]:
             found["enum"] = [*found["enum"], None]
     if isinstance(document.get("properties"), dict):
-        found["properties"] = {name: _portable(inner) for name, inner in document["properties"].items()}
+        found["properties"] = {name: _portable(inner or {}) for name, inner in document["properties"].items()}
     for name in ("items", "additionalProperties", "not"):
         if isinstance(document.get(name), dict):
             found[name] = _portable(document[name])
     for name in _COMBINED:
         # For int-or-string the usual `anyOf` only repeats the two types.
-        if isinstance(document.get(name), list) and not (name == "anyOf" and document.get(INT_OR_STRING)):
-            found[name] = [_portable(inner) for inner in document[name]]
+        if document.get(name) and not (name == "anyOf" and document.get(INT_OR_STRING)):
+            found[name] = [_portable(inner or {}) for inner in document[name]]
     if document.get("format") in _RANGES:
         least, most = _RANGES[document["format"]]
-        found["allOf"] = [*found.get("allOf", ()), {"minimum": least, "maximum": most}]
+        impossible.append({"minimum": least, "maximum": most})
+    if impossible:
+        found["allOf"] = [*found.get("allOf", ()), *impossible]
     return found
+
+
+def _tidied(found: Object) -> list[Object]:
+    """Take out, in place, what Kubernetes takes and JSON schema does not; what says the same instead."""
+    instead: list[Object] = []
+    for name, kind in _SIZES.items():
+        if found.get(name, 0) < 0:
+            found[name] = 0
+            if name.startswith("max"):
+                instead.append({"not": {"type": kind, name: 0}})
+    if found.get("multipleOf", 1) <= 0:
+        del found["multipleOf"]
+        instead.append({"not": {"type": "number"}})
+    for bound in ("Minimum", "Maximum"):
+        if bound.lower() not in found:
+            found.pop(f"exclusive{bound}", None)
+    for name in ("enum", "required"):
+        if name in found:
+            unlike = {orjson.dumps(each, option=orjson.OPT_SORT_KEYS): each for each in found[name]}
+            found[name] = list(unlike.values())
+            if not unlike:
+                del found[name]
+    return instead
 
 
 def _said(errors: Iterable[Any]) -> Iterator[Cause]:
@@ -311,6 +343,8 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "uuid": formats.is_uuid, "ipv4": _is_address(4), "ipv6": _is_address(6),
 }
 _RANGES = {"int32": (-2**31, 2**31 - 1), "int64": (-2**63, 2**63 - 1)}
+_SIZES = {"minLength": "string", "maxLength": "string", "minItems": "array", "maxItems": "array",
+          "minProperties": "object", "maxProperties": "object"}
 _BOUNDS = {
     "minimum": "greater than or equal to", "maximum": "less than or equal to",
     "exclusiveMinimum": "greater than", "exclusiveMaximum": "less than",

@@ -12,7 +12,7 @@ from trainmaster.cluster.apiserver import builtin, normal
 from trainmaster.cluster.apiserver.builtin import Field, Many, Zero
 from trainmaster.cluster.apiserver.kind import Kind, Schema
 from trainmaster.cluster.apiserver.mergeable import ANYTHING, LEAF, Fields, Items, Shape
-from trainmaster.cluster.apiserver.schemas import EMBEDDED, LIST_KEYS, LIST_TYPE, PRESERVE
+from trainmaster.cluster.apiserver.schema_parts import EMBEDDED, LIST_KEYS, LIST_TYPE, PRESERVE
 
 MAP_TYPE = "x-kubernetes-map-type"
 # Written by the server alone, or saying which object it is: nobody owns these.

@@ -1,118 +1,169 @@
-"""What the schema in a definition must look like: the rules of structural schemas.
+"""What makes the schema in a definition a structural one. Pure.
 
-They make pruning, defaults and merging possible: every field has one type, lists say what their items are and how they
-are told apart. The words and the places of the findings are those of Kubernetes.
+Every field has one type, lists say what their items are, and combinations (`allOf`, `anyOf`, `oneOf`, `not`) only say
+more about fields that are there without them: that makes pruning, defaults and merging possible. What else keywords
+may say is in `schema_keywords`. The words, the places and the order of the findings are those of Kubernetes.
 """
 
 from collections.abc import Iterator
 
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, schema_rules, schemas
+from trainmaster.cluster.apiserver import causes, expression_literals, expressions
 from trainmaster.cluster.apiserver.causes import Cause
-from trainmaster.cluster.apiserver.schemas import INT_OR_STRING, LIST_KEYS, LIST_TYPE, PRESERVE
+from trainmaster.cluster.apiserver.schema_parts import (
+    EMBEDDED,
+    INT_OR_STRING,
+    LIST_KEYS,
+    LIST_TYPE,
+    MAP_TYPE,
+    PRESERVE,
+    RULES,
+    is_set,
+    items,
+    listed,
+    nested,
+    others,
+    properties,
+    type_of,
+)
 
-TYPES = ("array", "boolean", "integer", "number", "object", "string")
-LIST_TYPES = ("atomic", "set", "map")
-DEEPEST = 100
-_COMBINED = ("allOf", "anyOf", "oneOf")
+_NAMED = ("name", "generateName")
+_EITHER: list[Object] = [{"type": "integer"}, {"type": "string"}]
+# By what a schema is of.
+_TYPELESS = {"root": "must not be empty at the root", "item": "must not be empty for specified array items",
+             "field": "must not be empty for specified object fields"}
+# What may not be in a combination, and how it would have to be.
+_ONLY_OUTSIDE = {
+    "type": "empty", "default": "undefined", "title": "empty", "description": "empty", "nullable": "false",
+    PRESERVE: "false", EMBEDDED: "false", INT_OR_STRING: "false", LIST_KEYS: "empty", LIST_TYPE: "undefined",
+    MAP_TYPE: "undefined", RULES: "empty", "additionalProperties": "undefined",
+}
 
 
-def faults(document: Json, path: str, depth: int = 0, *, forms: dict[str, bytes] | None = None) -> Iterator[Cause]:
-    """What is wrong with a schema, and with those in it; `forms` gets the compiled rules by their places."""
-    if not isinstance(document, dict):
-        yield causes.invalid(path, causes.type_name(document), "must be an object")
-        return
-    if depth > DEEPEST:
-        yield causes.forbidden(path, f"nested more than {DEEPEST} levels deep")
-        return
-    kind = document.get("type")
-    if kind is not None and kind not in TYPES:
-        yield causes.unsupported(f"{path}.type", kind, TYPES)
-    if "$ref" in document:
-        yield causes.forbidden(f"{path}.$ref", "$ref is not supported")
-    if document.get("uniqueItems"):
-        yield causes.forbidden(f"{path}.uniqueItems",
-                               "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
-    if kind == "array" and document.get("items") is None:
+def faults(document: Object, path: str) -> list[Cause]:
+    """What keeps a schema from being structural, in the order of the texts."""
+    return sorted([*_faults(document, path, "root"), *_incomplete(document, document, path, path)], key=str)
+
+
+def _faults(document: Object, path: str, level: str) -> Iterator[Cause]:
+    if type_of(document) == "array" and items(document) is None:
         yield causes.required(f"{path}.items", "must be specified")
-    yield from _list_faults(document, path)
-    yield from schema_rules.malformed(document, path, forms)
-    yield from _inner_faults(document, path, depth, forms)
+    if (inner := items(document)) is not None:
+        yield from _faults(inner, f"{path}.items", "item")
+    for name, inner in properties(document).items():
+        yield from _faults(inner, f"{path}.properties[{name}]", "field")
+    if document.get("additionalProperties") is not None:
+        if level == "root":
+            yield causes.forbidden(f"{path}.additionalProperties", "must not be used at the root")
+        if (inner := others(document)) is not None:
+            yield from _faults(inner, f"{path}.additionalProperties", "field")
+    for name in (PRESERVE, EMBEDDED):
+        if document.get(INT_OR_STRING) and document.get(name):
+            yield causes.invalid(f"{path}.{name}", True, f"must be false if {INT_OR_STRING} is true")
+    yield from _combined(document, path, free=_is_either(document), first_free=_is_first_either(document))
+    yield from _type_faults(document, path, level)
+    yield from _whole_faults(document, path, level)
 
 
-def typeless(document: Json, path: str) -> Iterator[Cause]:
-    """Fields without a type, which is allowed in combinations only."""
-    if not isinstance(document, dict):
+def _type_faults(document: Object, path: str, level: str) -> Iterator[Cause]:
+    kind = type_of(document)
+    if document.get(EMBEDDED) and kind != "object":
+        told = f"must be object if {EMBEDDED} is true"
+        yield causes.invalid(f"{path}.type", kind, told) if kind else causes.required(f"{path}.type", told)
+    elif not kind and not document.get(INT_OR_STRING) and not document.get(PRESERVE):
+        yield causes.required(f"{path}.type", _TYPELESS[level])
+    if level == "root" and kind and kind != "object":
+        yield causes.invalid(f"{path}.type", kind, "must be object at the root")
+
+
+def _whole_faults(document: Object, path: str, level: str) -> Iterator[Cause]:
+    """Of the schema of an object with a type and metadata, whose schemas Kubernetes knows."""
+    embedded, known = bool(document.get(EMBEDDED)), properties(document)
+    whole = embedded or level == "root"
+    if embedded and document.get("additionalProperties") is not None:
+        yield causes.forbidden(f"{path}.additionalProperties", f"must not be used if {EMBEDDED} is set")
+    for name, wanted in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+        if whole and name in known and type_of(known[name]) != wanted:
+            yield causes.invalid(f"{path}.properties[{name}].type", type_of(known[name]), f"must be {wanted}")
+    if level == "root" and "metadata" in known and _says_more(known["metadata"]):
+        yield causes.forbidden(f"{path}.properties[metadata]", "must not specify anything other than name and "
+                                                               "generateName, but metadata is implicitly specified")
+    if embedded and not document.get(PRESERVE) and not known:
+        yield causes.required(f"{path}.properties", f"must not be empty if {EMBEDDED} is true without {PRESERVE}")
+
+
+def _says_more(document: Object) -> bool:
+    """Than which names metadata may have."""
+    known = properties(document)
+    return bool(known and not set(known) <= set(_NAMED)) or any(
+        _counts(name, value) for name, value in document.items() if name not in {"type", "default", "properties"}
+    ) or document.get("additionalProperties") is False
+
+
+def _counts(name: str, value: Json) -> bool:
+    """Whether a keyword is more than empty. Lists that are there count, but for those of values and of schemas."""
+    return is_set(value) and not (name in {"enum", "allOf", "anyOf", "oneOf"} and value == [])
+
+
+def _is_either(document: Object) -> bool:
+    """The one combination that may have types: a number or text."""
+    return [{name: value for name, value in each.items() if _counts(name, value)}
+            for each in listed(document, "anyOf")] == _EITHER
+
+
+def _is_first_either(document: Object) -> bool:
+    every = listed(document, "allOf")
+    return bool(every) and _is_either(every[0])
+
+
+def _combined(document: Object, path: str, *, free: bool = False, first_free: bool = False) -> Iterator[Cause]:
+    """Combinations, but for `anyOf` if that is free, or the one in the first of `allOf`; and the pattern."""
+    for name, inner in nested(document):
+        if not (free and name.startswith("anyOf[")):
+            yield from _inside(inner, f"{path}.{name}", free=first_free and name == "allOf[0]")
+    if pattern := str(document.get("pattern") or ""):
+        yield from _pattern_faults(pattern, f"{path}.pattern")
+
+
+def _inside(document: Object, path: str, *, free: bool = False) -> Iterator[Cause]:
+    yield from _combined(document, path, free=free)
+    if (inner := items(document)) is not None:
+        yield from _inside(inner, f"{path}.items")
+    for name, inner in properties(document).items():
+        yield from _inside(inner, f"{path}.properties[{name}]")
+    for name, how in _ONLY_OUTSIDE.items():
+        value = document.get(name)
+        if (is_set(value) and value != []) or (value == "" and name in {LIST_TYPE, MAP_TYPE}) or (
+                value == [] and name == "default"):
+            yield causes.forbidden(f"{path}.{name}", f"must be {how} to be structural")
+    if "metadata" in properties(document):
+        yield causes.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
+
+
+def _incomplete(said: Object, document: Object, path: str, where: str) -> Iterator[Cause]:
+    """Fields and items that are in a combination only."""
+    for name, inner in nested(said):
+        yield from _missing(inner, document, path, f"{where}.{name}")
+
+
+def _missing(said: Object, document: Object, path: str, where: str) -> Iterator[Cause]:
+    yield from _incomplete(said, document, path, where)
+    wanted = [*((f"properties[{name}]", inner, properties(document).get(name))
+                for name, inner in properties(said).items())]
+    if (inner := items(said)) is not None:
+        wanted.append(("items", inner, items(document)))
+    for name, inner, found in wanted:
+        if found is None:
+            yield causes.required(f"{path}.{name}", f"because it is defined in {where}.{name}")
+        else:
+            yield from _missing(inner, found, f"{path}.{name}", f"{where}.{name}")
+
+
+def _pattern_faults(pattern: str, path: str) -> Iterator[Cause]:
+    try:
+        why = expressions.unread("matches", pattern)
+    except ImportError:      # whoever compiles the whole schema will say it
         return
-    for key, inner in _objects(document.get("properties")):
-        place = f"{path}.properties[{key}]"
-        if not inner.get("type") and not inner.get(INT_OR_STRING) and not inner.get(PRESERVE):
-            yield causes.required(f"{place}.type", "must not be empty for specified object fields")
-        yield from typeless(inner, place)
-    for name in ("items", "additionalProperties"):
-        if isinstance(document.get(name), dict):
-            yield from typeless(document[name], f"{path}.{name}")
-
-
-def wrong_defaults(document: Json, path: str) -> Iterator[Cause]:
-    """Defaults that their own schema would refuse. Raises ValueError for a schema that cannot be compiled."""
-    if not isinstance(document, dict):
-        return
-    if document.get("default") is not None:
-        for cause in schemas.causes_of(document, document["default"]):
-            yield Cause(f"{path}.default{'.' if cause.field else ''}{cause.field}", cause.reason, cause.message)
-    for key, inner in _objects(document.get("properties")):
-        yield from wrong_defaults(inner, f"{path}.properties[{key}]")
-    for name in ("items", "additionalProperties"):
-        yield from wrong_defaults(document.get(name), f"{path}.{name}")
-
-
-def _list_faults(document: Object, path: str) -> Iterator[Cause]:
-    found, keys = document.get(LIST_TYPE), document.get(LIST_KEYS) or []
-    if found is None:
-        return
-    if found not in LIST_TYPES:
-        yield causes.unsupported(f"{path}.{LIST_TYPE}", found, LIST_TYPES)
-    elif document.get("type") != "array":
-        yield causes.invalid(f"{path}.type", document.get("type") or "",
-                             f"must be array if {LIST_TYPE} is specified")
-    elif found == "map" and not keys:
-        yield causes.required(f"{path}.{LIST_KEYS}", f"must not be empty if {LIST_TYPE} is map")
-    elif found == "map" and isinstance(items := document.get("items"), dict):
-        known = dict(_objects(items.get("properties")))
-        for key in keys:
-            if key not in known:
-                yield causes.invalid(f"{path}.{LIST_KEYS}", keys, "entries must all be names of item properties")
-            elif key not in (items.get("required") or ()) and known[key].get("default") is None:
-                yield causes.required(
-                    f"{path}.items.properties[{key}].default",
-                    f"this property is in {LIST_KEYS}, so it must have a default or be a required property")
-
-
-def _inner_faults(document: Object, path: str, depth: int, forms: dict[str, bytes] | None) -> Iterator[Cause]:
-    for name in ("properties", "definitions"):
-        inner = document.get(name) or {}
-        if not isinstance(inner, dict):
-            yield causes.invalid(f"{path}.{name}", causes.type_name(inner), "must be an object")
-            continue
-        for key, value in inner.items():
-            yield from faults(value, f"{path}.{name}[{key}]", depth + 1, forms=forms)
-    for name in ("items", "not"):
-        if document.get(name) is not None:
-            yield from faults(document[name], f"{path}.{name}", depth + 1, forms=forms)
-    if isinstance(document.get("additionalProperties"), dict):
-        yield from faults(document["additionalProperties"], f"{path}.additionalProperties", depth + 1, forms=forms)
-    for name in _COMBINED:
-        inner = document.get(name) or []
-        if not isinstance(inner, list):
-            yield causes.invalid(f"{path}.{name}", causes.type_name(inner), "must be an array")
-            continue
-        for index, value in enumerate(inner):
-            yield from faults(value, f"{path}.{name}[{index}]", depth + 1, forms=forms)
-
-
-def _objects(found: Json) -> Iterator[tuple[str, Object]]:
-    if isinstance(found, dict):
-        for key, inner in found.items():
-            if isinstance(inner, dict):
-                yield key, inner
+    if why:
+        yield causes.invalid(path, pattern, "must be a valid regular expression, but isn't: error parsing regexp: "
+                                            f"{expression_literals.go_pattern(why)}")

@@ -78,13 +78,13 @@ def _hook_faults(hook: Object, path: str) -> Iterator[Cause]:
     for selector in ("namespaceSelector", "objectSelector"):
         yield from labels.rules(hook.get(selector) or {}, f"{path}.{selector}")
     yield from checks.choice(hook.get("reinvocationPolicy"), f"{path}.reinvocationPolicy", ("IfNeeded", "Never"))
-    yield from _client_faults(hook.get("clientConfig") or {}, f"{path}.clientConfig")
+    yield from client_faults(hook.get("clientConfig") or {}, f"{path}.clientConfig")
 
 
 def _name_faults(name: str, path: str) -> Iterator[Cause]:
     if not name:
         yield causes.required(path)
-    elif faults := names.subdomain(name):
+    elif faults := names.older_subdomain(name):
         yield causes.invalid(path, name, ",".join(faults))
     elif name.count(".") < 2:
         yield causes.invalid(path, name, "should be a domain with at least three segments separated by dots")
@@ -143,17 +143,23 @@ def _version_faults(versions: list[str], path: str) -> Iterator[Cause]:
     listed = ", ".join(REVIEW_VERSIONS)
     if not versions:
         yield causes.required(path, f"must specify one of {listed}")
-        return
+    else:
+        yield from review_version_faults(versions, path)
+
+
+def review_version_faults(versions: list[str], path: str) -> Iterator[Cause]:
+    """Of versions of reviews that somebody says to understand, if any."""
+    listed = ", ".join(REVIEW_VERSIONS)
     for index, version in enumerate(versions):
         if version in versions[:index]:
             yield causes.invalid(f"{path}[{index}]", version, "duplicate version")
         else:
-            yield from names.refused(f"{path}[{index}]", version, names.label_1035(version))
+            yield from names.refused(f"{path}[{index}]", version, names.older_label_1035(version))
     if not set(versions) & set(REVIEW_VERSIONS):
         yield causes.invalid(path, versions, f"must include at least one of {listed}")
 
 
-def _client_faults(client: Object, path: str) -> Iterator[Cause]:
+def client_faults(client: Object, path: str) -> Iterator[Cause]:
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         yield causes.required(path, "exactly one of url or service is required")
@@ -189,7 +195,7 @@ def _url_faults(url: str, path: str) -> Iterator[Cause]:
 
 def _service_faults(service: Object, path: str) -> Iterator[Cause]:
     # A real server takes the one for the other when it says which is missing.
-    for field, told in (("name", "namespace"), ("namespace", "name")):
+    for field, told in (("namespace", "name"), ("name", "namespace")):
         if not service.get(field):
             yield causes.required(f"{path}.{told}")
     if not 1 <= service["port"] <= checks.LARGEST_PORT:
@@ -207,7 +213,7 @@ def _service_faults(service: Object, path: str) -> Iterator[Cause]:
         if not segment:
             yield causes.invalid(f"{path}.path", where, f"segment[{index}] may not be empty")
             continue
-        for fault in names.subdomain(segment):
+        for fault in names.older_subdomain(segment):
             yield causes.invalid(f"{path}.path", where, f"segment[{index}]: {fault}")
 
 

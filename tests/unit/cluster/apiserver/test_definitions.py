@@ -69,9 +69,10 @@ async def test_items_of_a_custom_list_carry_their_kind(api: Api) -> None:
     pytest.param("spec.versions.0.schema.openAPIV3Schema.type", "string",
                  "spec.validation.openAPIV3Schema.type", id="a schema that is not of an object"),
     pytest.param("spec.versions.0.schema.openAPIV3Schema.properties.spec.properties.n.pattern", "(",
-                 "spec.validation.openAPIV3Schema", id="a pattern that is none"),
+                 "spec.validation.openAPIV3Schema.properties[spec].properties[n].pattern",
+                 id="a pattern that is none"),
     pytest.param("spec.versions.0.additionalPrinterColumns", [{"name": "X", "type": "string", "jsonPath": "]["}],
-                 "spec.versions[0].additionalPrinterColumns[0].jsonPath", id="a column path that is none"),
+                 "spec.additionalPrinterColumns[0].JSONPath", id="a column path that is none"),
 ])
 async def test_definitions_that_are_refused(api: Api, path: str, value: Json, field: str) -> None:
     answer = await api.post(DEFINITIONS, changed(path, value))

@@ -8,7 +8,7 @@ from trainmaster.api.meta import Json, Object
 
 @pytest.fixture(autouse=True)
 async def defined(api: Api) -> None:
-    embedded = {"type": "object", "x-kubernetes-embedded-resource": True}
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"a": {"type": "string"}}}
     kept = {**embedded, "x-kubernetes-preserve-unknown-fields": True}
     schema = {"type": "object", "properties": {"one": embedded, "kept": kept}}
     await api.made(DEFINITIONS, definition(schema))

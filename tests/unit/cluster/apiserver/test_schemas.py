@@ -1,12 +1,10 @@
 """Structural schemas: what is dropped, what is filled in, what is refused and in which words."""
 
-import copy
 
 import pytest
 
 from trainmaster.api.meta import Json, Object
 from trainmaster.cluster.apiserver.schemas import StructuralSchema
-from trainmaster.cluster.apiserver.structural import faults, typeless, wrong_defaults
 
 PRESERVE = {"x-kubernetes-preserve-unknown-fields": True}
 QUANTITY = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
@@ -142,71 +140,6 @@ FIXED = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSel
 ])
 def test_fields_that_may_not_change(old: Json, new: Json, expected: list[str]) -> None:
     assert expected == [str(cause) for cause in schema(q=FIXED).check({"spec": new}, {"spec": old})]
-
-
-@pytest.mark.parametrize(("document", "expected"), [
-    pytest.param({"type": "thing"}, 'x.type: Unsupported value: "thing"', id="a type that is none"),
-    pytest.param({"properties": []}, None, id="an empty list of properties passes as none"),
-    pytest.param({"properties": {"a": 1}}, 'x.properties[a]: Invalid value: "integer"', id="a number as property"),
-    pytest.param({"$ref": "#/x"}, "x.$ref: Forbidden", id="a reference"),
-    pytest.param({"anyOf": {}}, None, id="an empty combination passes as none"),
-    pytest.param({"anyOf": [1]}, 'x.anyOf[0]: Invalid value: "integer"', id="a branch that is a number"),
-])
-def test_faults_of_a_schema_itself(document: Object, expected: str | None) -> None:
-    found = [str(cause) for cause in faults(copy.deepcopy(document), "x")]
-
-    assert [] == found if expected is None else found[0].startswith(expected)
-
-
-def test_a_schema_may_not_be_bottomless() -> None:
-    document: Object = {"type": "string"}
-    for _ in range(200):
-        document = {"type": "object", "properties": {"a": document}}
-
-    assert any("nested more than" in str(cause) for cause in faults(document, "x"))
-
-
-LIST = {"type": "array", "items": TEXT}
-UNTYPED = "type: Required value: must not be empty for specified object fields"
-
-
-@pytest.mark.parametrize(("field", "expected"), [
-    pytest.param({**LIST, "x-kubernetes-list-type": "bag"},
-                 'x-kubernetes-list-type: Unsupported value: "bag": supported values: "atomic", "set", "map"',
-                 id="a list type that is none"),
-    pytest.param({**TEXT, "x-kubernetes-list-type": "set"},
-                 'type: Invalid value: "string": must be array if x-kubernetes-list-type is specified',
-                 id="a list type of what is no list"),
-    pytest.param({**LIST, "x-kubernetes-list-type": "map"},
-                 "x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map",
-                 id="a map without keys"),
-    pytest.param({**MAP, "items": of(k=TEXT)},
-                 "items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it "
-                 "must have a default or be a required property", id="a key that may be missing"),
-    pytest.param({**MAP, "x-kubernetes-list-map-keys": ["z"]},
-                 'x-kubernetes-list-map-keys: Invalid value: ["z"]: entries must all be names of item properties',
-                 id="a key that is no field"),
-    pytest.param({"type": "array"}, "items: Required value: must be specified", id="a list of what?"),
-    pytest.param({**LIST, "uniqueItems": True}, "uniqueItems: Forbidden: uniqueItems cannot be set to true since the "
-                 "runtime complexity becomes quadratic", id="unique items in the words of JSON schema"),
-])
-def test_lists_in_definitions(field: Object, expected: str) -> None:
-    assert [f"x.properties[a].{expected}"] == [str(cause) for cause in faults(of(a=field), "x")]
-
-
-@pytest.mark.parametrize(("field", "expected"), [
-    pytest.param({"properties": {}}, [f"x.properties[a].{UNTYPED}"], id="a field without a type"),
-    pytest.param(QUANTITY, [], id="which a number or text needs not"),
-    pytest.param(PRESERVE, [], id="nor what may be anything"),
-])
-def test_fields_have_a_type(field: Object, expected: list[str]) -> None:
-    assert expected == [str(cause) for cause in typeless(of(a=field), "x")]
-
-
-def test_a_default_must_fit() -> None:
-    found = [str(cause) for cause in wrong_defaults(of(a={"type": "string", "default": 7}), "x")]
-
-    assert ['x.properties[a].default: Invalid value: "integer":  in body must be of type string: "integer"'] == found
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), [
