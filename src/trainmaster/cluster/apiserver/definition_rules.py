@@ -84,10 +84,11 @@ def _version_faults(spec: Object, before: list[Json]) -> Iterator[Cause]:
     if spec.get("preserveUnknownFields") and any(_has_defaults((each.get("schema") or {}).get("openAPIV3Schema"))
                                                  for each in given):
         yield causes.invalid("spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema")
+    first_named = {version.get("name") or "": version for version in reversed(versions)}
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
         yield from _label_faults(version.get("name") or "", f"{path}.name")
-        parts = whole.get("subresources") or _first_of(versions, version).get("subresources") or {}
+        parts = whole.get("subresources") or first_named[version.get("name") or ""].get("subresources") or {}
         yield from version_rules.deprecation_faults(version, path)
         yield from _part_faults(version, path, "schema", before, status=parts.get("status") is not None)
     yield from _count_faults(given, versions, spec)
@@ -110,10 +111,6 @@ def _gathered(given: list[Object]) -> tuple[Object, list[Object]]:
 
 def _same(one: Json, other: Json) -> bool:
     return one == other or (one in (None, []) and other in (None, []))
-
-
-def _first_of(versions: list[Object], version: Object) -> Object:
-    return next(each for each in versions if each.get("name") == version.get("name"))
 
 
 def _part_faults(holder: Object, path: str, schema: str, before: list[Json], *, status: bool) -> Iterator[Cause]:

@@ -64,7 +64,7 @@ def _is_there(name: str, document: Object) -> bool:
 
 def _schema_faults(document: Object, path: str, *, alone: bool) -> Iterator[Cause]:
     unusable = schema_parts.unusable(document)
-    shape = [] if unusable else [*_shape_faults(document, path)]
+    shape = [] if unusable else [*islice(_shape_faults(document, path), MOST_FAULTS)]
     said = [*islice(schema_keywords.faults(document, path), MOST_FAULTS)]
     yield from shape
     yield from said

@@ -66,8 +66,10 @@ def _faults(document: Object, path: str, around: _Around) -> Iterator[Cause]:
     yield from _list_faults(document, path)
     yield from _key_faults(document, path)
     yield from _item_faults(document, path)
-    for at, rule in enumerate(listed(document, RULES)):
-        yield from _rule_faults(rule, document, f"{path}.{RULES}[{at}]")
+    if rules := listed(document, RULES):
+        seen = None if unusable(document) else document
+        for at, rule in enumerate(rules):
+            yield from _rule_faults(rule, seen, f"{path}.{RULES}[{at}]")
 
 
 def _unsupported(document: Object, path: str, around: _Around) -> Iterator[Cause]:
@@ -93,7 +95,7 @@ def _unsupported(document: Object, path: str, around: _Around) -> Iterator[Cause
 
 
 def _inner(document: Object, path: str, around: _Around) -> Iterator[Cause]:
-    inside = replace(around, root=False)
+    inside = replace(around, root=False) if around.root else around
     more = document.get("additionalProperties")
     if more is not None and more is not True and document.get("properties"):
         yield causes.forbidden(f"{path}.additionalProperties",
@@ -121,7 +123,7 @@ def _inner(document: Object, path: str, around: _Around) -> Iterator[Cause]:
 
 def _of_field(name: str, document: Object, around: _Around) -> _Around:
     if name not in META or not (around.root or document.get(EMBEDDED)):
-        return replace(around, root=False)
+        return replace(around, root=False) if around.root else around
     return _Around(meta=True, defaultless=f"in top-level {name}" if around.root else around.defaultless)
 
 
@@ -177,13 +179,15 @@ def _key_faults(document: Object, path: str) -> Iterator[Cause]:
                              f"must be object if parent array's {LIST_TYPE} is map")
     else:
         known = properties(inner)
-        for at, key in enumerate(keys):
+        taken: set[str] = set()
+        for key in keys:
             if key not in known:
                 yield causes.invalid(f"{path}.{LIST_KEYS}", keys, "entries must all be names of item properties")
             elif type_of(known[key]) in {"array", "object"}:
                 yield causes.invalid(f"{path}.items.properties[{key}].type", "object", _SCALAR)
-            if key in keys[:at]:
+            if key in taken:
                 yield causes.invalid(f"{path}.{LIST_KEYS}", keys, "must not contain duplicate entries")
+            taken.add(key)
 
 
 def _item_faults(document: Object, path: str) -> Iterator[Cause]:
@@ -193,19 +197,19 @@ def _item_faults(document: Object, path: str) -> Iterator[Cause]:
         return
     if inner.get("nullable"):
         yield causes.forbidden(f"{path}.items.nullable", f"cannot be nullable when {LIST_TYPE} is {found}")
-    known, why = properties(inner), f"this property is in {LIST_KEYS}, so it"
+    known, needed, why = properties(inner), set(words(inner, "required")), f"this property is in {LIST_KEYS}, so it"
     for key in words(document, LIST_KEYS) if found == "map" else ():
         if key not in known:
             continue
         place = f"{path}.items.properties[{key}]"
-        if key not in words(inner, "required") and known[key].get("default") is None:
+        if key not in needed and known[key].get("default") is None:
             yield causes.required(f"{place}.default", f"{why} must have a default or be a required property")
         if known[key].get("nullable"):
             yield causes.forbidden(f"{place}.nullable", f"{why} cannot be nullable")
 
 
-def _rule_faults(rule: Object, document: Object, path: str) -> Iterator[Cause]:
-    """All but what the expressions say."""
+def _rule_faults(rule: Object, document: Object | None, path: str) -> Iterator[Cause]:
+    """All but what the expressions say; paths are followed in a schema that can be structural."""
     written, message = str(rule.get("rule") or "").strip(), str(rule.get("message") or "")
     if not written:
         yield causes.required(f"{path}.rule", "rule is not specified")
@@ -224,13 +228,13 @@ def _rule_faults(rule: Object, document: Object, path: str) -> Iterator[Cause]:
         yield from _path_faults(below, document, f"{path}.fieldPath")
 
 
-def _path_faults(below: str, document: Object, path: str) -> Iterator[Cause]:
+def _path_faults(below: str, document: Object | None, path: str) -> Iterator[Cause]:
     if not below.strip():
         yield causes.invalid(path, below, "must be non-empty if specified")
     if _LINES.search(below):
         yield causes.invalid(path, below, "must not contain line breaks")
     try:
-        if not unusable(document):
+        if document is not None:
             schema_paths.followed(below, document)
     except schema_paths.Astray:
         yield causes.invalid(path, below, "must be a valid path")

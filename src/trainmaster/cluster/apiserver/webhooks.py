@@ -150,10 +150,12 @@ def _version_faults(versions: list[str], path: str) -> Iterator[Cause]:
 def review_version_faults(versions: list[str], path: str) -> Iterator[Cause]:
     """Of versions of reviews that somebody says to understand, if any."""
     listed = ", ".join(REVIEW_VERSIONS)
+    taken: set[str] = set()
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if version in taken:
             yield causes.invalid(f"{path}[{index}]", version, "duplicate version")
         else:
+            taken.add(version)
             yield from names.refused(f"{path}[{index}]", version, names.older_label_1035(version))
     if not set(versions) & set(REVIEW_VERSIONS):
         yield causes.invalid(path, versions, f"must include at least one of {listed}")

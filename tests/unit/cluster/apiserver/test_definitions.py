@@ -17,6 +17,7 @@ from tests.unit.cluster.apiserver.api import (
 )
 
 from trainmaster.api.meta import Json, Object
+from trainmaster.cluster.apiserver.definition_rules import rules
 from trainmaster.cluster.apiserver.server import ApiServer
 
 NAME = "tfjobs.kubeflow.org"
@@ -231,6 +232,24 @@ async def test_printer_columns_become_cells(api: Api) -> None:
     assert [(each["name"], each["type"], each["priority"]) for each in table["columnDefinitions"]] == [
         ("Name", "string", 0), ("State", "string", 0), ("Workers", "integer", 1), ("Age", "date", 0)]
     assert [row["cells"] for row in table["rows"]] == [["a", "Running", 2, "90s"], ["b", None, None, "90s"]]
+
+
+async def test_a_column_that_cannot_be_read_ends_the_columns(api: Api) -> None:
+    columns = [{"name": name, "type": "integer", "jsonPath": path}
+               for name, path in (("A", ".spec.n"), ("B", ".spec["), ("C", ".spec.n"))]
+    await api.made(DEFINITIONS, definition(additionalPrinterColumns=columns))
+    table = (await api.get(JOBS, accept=TABLE)).json
+
+    assert ["Name", "A"] == [each["name"] for each in table["columnDefinitions"]]
+
+
+async def test_a_schema_that_was_taken_once_may_be_written_again(api: Api) -> None:
+    """By a server that asked for less."""
+    await api.made(DEFINITIONS, definition(SPEC))
+    old = (await api.get(f"{DEFINITIONS}/{NAME}")).json
+    old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {}
+
+    assert [] == list(rules(old, copy.deepcopy(old)))
 
 
 class TestTheEnd:

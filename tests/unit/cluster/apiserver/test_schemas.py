@@ -91,6 +91,8 @@ def test_without_a_schema_everything_is_kept() -> None:
                  'spec.s: Invalid value: "b": spec.s in body should be at least 2 chars long', id="too short"),
     pytest.param({"s": {"type": "string", "maxLength": 2}}, {"s": "abc"},
                  "spec.s: Too long: may not be more than 2 bytes", id="too long"),
+    pytest.param({"s": {"type": "string", "maxLength": -1}}, {"s": "abc"},
+                 "spec.s: Too long: may not be more than 0 bytes", id="text where none is short enough"),
     pytest.param({"l": {"type": "array", "items": TEXT, "maxItems": 1}}, {"l": ["a", "b"]},
                  "spec.l: Too many: 2: must have at most 1 item", id="too many"),
     pytest.param({"l": {"type": "array", "items": of(n=NUMBER)}}, {"l": [{"n": 1}, {"n": True}]},
@@ -116,6 +118,9 @@ def test_faults_are_told_with_their_path(properties: Object, spec: Json, expecte
 
 @pytest.mark.parametrize(("properties", "spec"), [
     pytest.param({"q": QUANTITY}, {"q": 1}, id="int-or-string as a number"),
+    pytest.param({"s": {"type": "string", "minLength": -1, "enum": []}}, {"s": "a"}, id="bounds that bound nothing"),
+    pytest.param({"n": {"type": "number", "exclusiveMinimum": True}}, {"n": 0}, id="the exclusion of no bound"),
+    pytest.param({"a": {**of(b=TEXT), "required": ["b", "b"]}}, {"a": {"b": "x"}}, id="a field required twice"),
     pytest.param({"q": QUANTITY}, {"q": "100m"}, id="int-or-string as text"),
     pytest.param({"s": {"type": "string", "nullable": True, "enum": ["a"]}}, {"s": None}, id="null where it may be"),
     pytest.param({"s": {"type": "string", "format": "date-time"}}, {"s": "2024-01-01T00:00:00Z"}, id="a moment"),
