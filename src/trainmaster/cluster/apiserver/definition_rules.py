@@ -61,7 +61,7 @@ def established(definition: Object) -> bool:
 def _group_faults(group: str) -> Iterator[Cause]:
     if not group:
         yield causes.required("spec.group")
-    elif faults := names.older_subdomain(group):
+    elif faults := names.subdomain(group):
         yield causes.invalid("spec.group", group, ",".join(faults))
     elif "." not in group:
         yield causes.invalid("spec.group", group, "should be a domain with at least one dot")

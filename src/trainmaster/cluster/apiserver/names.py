@@ -68,13 +68,9 @@ def label_1035(name: str) -> Faults:
 
 def older_label_1035(name: str) -> Faults:
     """The same rule where Kubernetes asks in older words."""
-    return _signs(name, 63) + _match(
+    return _length(name, 63) + _match(
         name, _LABEL_1035, "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
         "alphabetic character, and end with an alphanumeric character", "my-name", "abc-123")
-
-
-def older_subdomain(name: str) -> Faults:
-    return _signs(name, 253) + [fault for fault in subdomain(name) if fault not in _length(name, 253)]
 
 
 def _dots(name: str) -> Faults:
@@ -87,7 +83,7 @@ def path_segment(name: str) -> Faults:
     """The loosest rule: whatever can stand in a URL path."""
     if name in {".", ".."}:
         return [f"may not be '{name}'"]
-    return [f"may not contain '{sign}'" for sign in "/%" if sign in name] + _length(name, 253)
+    return [f"may not contain '{sign}'" for sign in "/%" if sign in name]
 
 
 def label_value(value: str) -> Faults:
@@ -194,10 +190,6 @@ def _fits(text: str, most: int, pattern: str) -> bool:
 def _length(text: str, most: int, unit: str = "characters") -> Faults:
     """Bytes are counted, whatever Kubernetes calls them: those of labels bytes, all others characters."""
     return [f"must be no more than {most} {unit}"] if len(text.encode("utf-8", "replace")) > most else []
-
-
-def _signs(text: str, most: int) -> Faults:
-    return [f"must be no more than {most} characters"] if _length(text, most) else []
 
 
 def _match(text: str, pattern: str, rule: str, *examples: str) -> Faults:

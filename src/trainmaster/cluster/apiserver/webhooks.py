@@ -84,7 +84,7 @@ def _hook_faults(hook: Object, path: str) -> Iterator[Cause]:
 def _name_faults(name: str, path: str) -> Iterator[Cause]:
     if not name:
         yield causes.required(path)
-    elif faults := names.older_subdomain(name):
+    elif faults := names.subdomain(name):
         yield causes.invalid(path, name, ",".join(faults))
     elif name.count(".") < 2:
         yield causes.invalid(path, name, "should be a domain with at least three segments separated by dots")
@@ -215,7 +215,7 @@ def _service_faults(service: Object, path: str) -> Iterator[Cause]:
         if not segment:
             yield causes.invalid(f"{path}.path", where, f"segment[{index}] may not be empty")
             continue
-        for fault in names.older_subdomain(segment):
+        for fault in names.subdomain(segment):
             yield causes.invalid(f"{path}.path", where, f"segment[{index}]: {fault}")
 
 

@@ -16,7 +16,7 @@ LONG = "a" * 64
     pytest.param(names.subdomain, ["a", "a.b-c.1", "a" * 253], ["", ".a", "a.", "a..b", "A", "a/b", "a" * 254, "a\n"],
                  id="a subdomain"),
     pytest.param(names.label_1035, ["a", "a1-b"], ["1a", "", "a-", "A", LONG], id="a name that starts with a letter"),
-    pytest.param(names.path_segment, ["a", "A:b c", "..."], [".", "..", "a/b", "a%b", "a" * 254], id="part of a path"),
+    pytest.param(names.path_segment, ["a", "A:b c", "...", "a" * 254], [".", "..", "a/b", "a%b"], id="part of a path"),
     pytest.param(names.label_value, ["", "a", "A.b_c-1"], ["-a", "a-", "a b", "a/b", LONG], id="the value of a label"),
     pytest.param(names.qualified, ["a", "A.b", "example.com/a", "a" * 63],
                  ["", "/a", "a/", "a/b/c", "A.com/a", "-a", f"{'a' * 254}/a", LONG], id="a qualified name"),
