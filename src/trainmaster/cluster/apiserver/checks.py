@@ -1,12 +1,11 @@
 """Rules that many kinds share: not below zero, one of a few words, unchanged, a number or a percentage."""
 
-import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, names
+from trainmaster.cluster.apiserver import addresses, causes, names
 from trainmaster.cluster.apiserver.causes import Cause
 
 # Resources that are numbers of objects.
@@ -15,12 +14,15 @@ COUNTED = frozenset({
     "services.nodeports", "services.loadbalancers",
 })
 _PERCENT = re.compile(r"[0-9]+%", re.ASCII)
+_NUMBER = re.compile(r"[-+]?([0-9]+)%?", re.ASCII)
 NOT_A_PERCENTAGE = ("a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
                     "regex used for validation is '[0-9]+%')")
 DOMAIN_PATH = 'must be a domain-prefixed path (such as "acme.io/foo")'
 LARGEST_PORT = 65535
 IMMUTABLE = "field is immutable"
-NOT_AN_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+NOT_AN_ADDRESS = addresses.NOT_AN_ADDRESS
+_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII)
+_NOT_A_PATH = f"Invalid path (regex used for validation is '{_PATH.pattern}')"
 
 
 def not_negative(thing: Object, path: str, *fields: str) -> Iterator[Cause]:
@@ -49,10 +51,14 @@ def share(value: Json, path: str, *, most: bool = True) -> Iterator[Cause]:
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
             yield causes.invalid(path, value, NOT_A_PERCENTAGE)
-        elif most and int(value[:-1]) > 100:
+        elif most and _above_all(value[:-1].lstrip("0")):
             yield causes.invalid(path, value, "must not be greater than 100%")
     elif value < 0:
         yield causes.invalid(path, value, "must be greater than or equal to 0")
+
+
+def _above_all(digits: str) -> bool:
+    return len(digits) > 3 or int(digits or "0") > 100
 
 
 def amount(name: str, value: Json, path: str) -> Iterator[Cause]:
@@ -72,8 +78,11 @@ def is_whole(name: str) -> bool:
 
 
 def is_none(value: Json) -> bool:
-    """A number or percentage of nothing."""
-    return value in (0, "0%")
+    """A number or percentage of nothing; a text that is neither is read as nothing, too."""
+    if isinstance(value, str):
+        found = _NUMBER.fullmatch(value)
+        return found is None or not found[1].strip("0")
+    return not value
 
 
 def port(value: Json, path: str) -> Iterator[Cause]:
@@ -100,35 +109,15 @@ def below(where: str, path: str) -> Iterator[Cause]:
 def domain_path(value: str, path: str) -> Iterator[Cause]:
     """`example.com/something`."""
     domain, slash, rest = value.partition("/")
-    if not domain or not slash or not rest:
+    if not value:
+        yield causes.required(path)
+    elif not domain or not slash or not rest:
         yield causes.invalid(path, value, DOMAIN_PATH)
     else:
         yield from names.refused(path, domain, names.subdomain(domain))
+        if not _PATH.fullmatch(rest):
+            yield causes.invalid(path, rest, _NOT_A_PATH)
 
 
-def address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(value)
-    except ValueError:
-        return None
-
-
-def network(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    try:
-        return ipaddress.ip_network(value, strict=False) if "/" in value else None
-    except ValueError:
-        return None
-
-
-def outside(value: str, path: str) -> Iterator[Cause]:
-    """An address that others can reach by it."""
-    found = address(value)
-    if found is None:
-        return
-    for is_so, said in (
-        (found.is_unspecified, "may not be unspecified (0.0.0.0 or ::)"),
-        (found.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-        (found.is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
-    ):
-        if is_so:
-            yield causes.invalid(path, value, said)
+def address(value: str) -> addresses.Address | None:
+    return addresses.parsed(value)

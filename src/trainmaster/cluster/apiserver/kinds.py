@@ -16,6 +16,7 @@ from trainmaster.cluster.apiserver import (
     columns,
     definition_rules,
     definitions,
+    endpoints,
     events,
     jobs,
     names,
@@ -165,12 +166,6 @@ def _is_base64(text: str) -> bool:
     return True
 
 
-def _endpoints_defaults(thing: Object) -> None:
-    for subset in thing.get("subsets") or ():
-        for port in subset.get("ports") or ():
-            port.setdefault("protocol", "TCP")
-
-
 def _lease_rules(lease: Object, _old: Object | None) -> Iterator[Cause]:
     spec = lease.get("spec") or {}
     seconds = spec.get("leaseDurationSeconds")
@@ -233,8 +228,6 @@ BUILT_IN: tuple[Kind, ...] = (
         begin=services.begin, defaults=services.defaults, carry=services.carry, rules=services.rules,
         status_carry=statuses.service_defaults, status_rules=statuses.service,
         columns=columns.SERVICE),
-    row("v1", "endpoints", defaults=_endpoints_defaults, rules=network.endpoints_rules,
-        columns=columns.ENDPOINTS),
     row("v1", "configmaps", rules=_config_map_rules, columns=columns.CONFIG_MAP),
     row("v1", "secrets", selectable=("type",), defaults=_secret_defaults, rules=_secret_rules,
         columns=columns.SECRET),
@@ -248,6 +241,6 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind(core.DEFINITIONS, ("crd", "crds"), ("api-extensions",), status=True, status_only=True, generation=True,
          unconditional=False, begin=definitions.begin, defaults=definitions.defaults, rules=definition_rules.rules,
          answers_object=True, ending=definitions.ending, columns=columns.DEFINITION),
-    *events.KINDS, *workloads.KINDS, *jobs.KINDS, *scaling.KINDS, *network.KINDS, *storage.KINDS, *quotas.KINDS,
-    *access.KINDS, *access_reviews.KINDS, *webhooks.KINDS, *seldom.KINDS,
+    *events.KINDS, *workloads.KINDS, *jobs.KINDS, *scaling.KINDS, *endpoints.KINDS, *network.KINDS, *storage.KINDS,
+    *quotas.KINDS, *access.KINDS, *access_reviews.KINDS, *webhooks.KINDS, *seldom.KINDS,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, names
+from trainmaster.cluster.apiserver import addresses, causes, checks, names
 from trainmaster.cluster.apiserver.causes import Cause
 
 _RESIZES = ("ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible",
@@ -96,14 +96,14 @@ def ingress(ingress: Object, old: Object) -> Iterator[Cause]:
 def _new_address(way: Object, old: Object, path: str) -> Iterator[Cause]:
     """An address that was there before is kept, whatever it is."""
     before = [each.get("ip") for each in (_status(old).get("loadBalancer") or {}).get("ingress") or ()]
-    if way.get("ip") and way["ip"] not in before and checks.address(way["ip"]) is None:
-        yield causes.invalid(f"{path}.ip", way["ip"], checks.NOT_AN_ADDRESS)
+    if way.get("ip") and way["ip"] not in before:
+        yield from addresses.rules(way["ip"], f"{path}.ip")
 
 
 def _host(way: Object, path: str) -> Iterator[Cause]:
     if host := way.get("hostname"):
         yield from names.refused(f"{path}.hostname", host, names.subdomain(host))
-        if checks.address(host) is not None:
+        if addresses.parsed(host) is not None:
             yield causes.invalid(f"{path}.hostname", host, "must be a DNS name, not an IP address")
 
 
