@@ -16,6 +16,7 @@ from trainmaster.cluster.apiserver import (
     columns,
     definition_rules,
     definitions,
+    drivers,
     endpoints,
     events,
     jobs,
@@ -242,5 +243,5 @@ BUILT_IN: tuple[Kind, ...] = (
          unconditional=False, begin=definitions.begin, defaults=definitions.defaults, rules=definition_rules.rules,
          answers_object=True, ending=definitions.ending, columns=columns.DEFINITION),
     *events.KINDS, *workloads.KINDS, *jobs.KINDS, *scaling.KINDS, *endpoints.KINDS, *network.KINDS, *storage.KINDS,
-    *quotas.KINDS, *access.KINDS, *access_reviews.KINDS, *webhooks.KINDS, *seldom.KINDS,
+    *drivers.KINDS, *quotas.KINDS, *access.KINDS, *access_reviews.KINDS, *webhooks.KINDS, *seldom.KINDS,
 )

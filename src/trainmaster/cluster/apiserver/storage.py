@@ -1,4 +1,4 @@
-"""Volumes and where they come from: PersistentVolume, PersistentVolumeClaim, StorageClass, and the kinds of drivers.
+"""Volumes and who wants them: PersistentVolume and PersistentVolumeClaim. Where they come from is in `drivers`.
 
 A claim in use and a volume in use must not vanish under a pod: both are born with a finalizer. A volume that nobody is
 bound to, and a claim that no pod on a node names, lose theirs in the write that deletes them; the last such pod of a
@@ -8,11 +8,21 @@ claim that waits takes it along when it goes. In Kubernetes a controller does th
 import posixpath
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from math import floor
 
 from trainmaster.api import quantity
 from trainmaster.api.claims import claims_of
 from trainmaster.api.meta import Json, Object, timestamp
-from trainmaster.cluster.apiserver import causes, checks, labels, names, other_columns, statuses
+from trainmaster.cluster.apiserver import (
+    causes,
+    checks,
+    labels,
+    names,
+    node_selectors,
+    other_columns,
+    statuses,
+    volume_sources,
+)
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
@@ -21,18 +31,10 @@ CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernete
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _MODES = ("Block", "Filesystem")
-PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
-_SOURCES = (
-    "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flexVolume", "flocker",
-    "gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk", "portworxVolume",
-    "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume",
-)
 _SPEC_STAYS = ("spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "
                "claims")
 _SOURCES_OF_CLAIMS = {("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")}
 _REFERENCE = ("apiGroup", "kind", "name")
-_LIVES = ("Persistent", "Ephemeral")
-_LONGEST_NODE_ID = 256
 
 
 def _protected(thing: Object, finalizer: str) -> None:
@@ -44,7 +46,8 @@ def _protected(thing: Object, finalizer: str) -> None:
 def _access_rules(modes: Json, path: str) -> Iterator[Cause]:
     for mode in modes or ():
         yield from checks.choice(mode, path, _ACCESS)
-    if "ReadWriteOncePod" in (modes or ()) and len(modes) > 1:
+    known = {mode for mode in modes or () if mode in _ACCESS}
+    if "ReadWriteOncePod" in known and len(known) > 1:
         yield causes.forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
@@ -68,8 +71,7 @@ def _volume_defaults(volume: Object) -> None:
     spec = volume.setdefault("spec", {})
     spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
     spec.setdefault("volumeMode", "Filesystem")
-    if isinstance(spec.get("hostPath"), dict):
-        spec["hostPath"].setdefault("type", "")
+    volume_sources.defaults(spec)
 
 
 def _volume_ending(volume: Object, _now: datetime) -> Object:
@@ -109,36 +111,29 @@ def _without(thing: Object, finalizer: str) -> Object:
 
 def _volume_rules(volume: Object, old: Object | None) -> Iterator[Cause]:
     spec = volume["spec"]
-    yield from _capacity_rules(spec.get("capacity"))
     if not spec.get("accessModes"):
         yield causes.required("spec.accessModes")
     yield from _access_rules(spec.get("accessModes"), "spec.accessModes")
-    sources = [source for source in _SOURCES if spec.get(source) is not None]
-    if not sources:
-        yield causes.required("spec", "must specify a volume type")
-    for source in _later(sources):
-        yield causes.forbidden(f"spec.{source}", "may not specify more than 1 volume type")
-    yield from _path_rules(spec)
+    yield from _capacity_rules(spec.get("capacity"))
     yield from checks.choice(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy",
                              ("Delete", "Recycle", "Retain"))
+    yield from _place_rules(spec)
+    yield from volume_sources.rules(spec, "spec", volume["metadata"].get("name", ""))
     if spec["persistentVolumeReclaimPolicy"] == "Recycle" and _is_root((spec.get("hostPath") or {}).get("path")):
         yield causes.forbidden("spec.persistentVolumeReclaimPolicy", "may not be 'recycle' for a hostPath mount of '/'")
-    if spec.get("storageClassName"):
-        yield from names.refused("spec.storageClassName", spec["storageClassName"],
-                                 names.subdomain(spec["storageClassName"]))
+    yield from _class_name_rules(spec, "spec", "storageClassName")
     yield from checks.choice(spec["volumeMode"], "spec.volumeMode", _MODES)
+    if spec.get("volumeAttributesClassName") == "":
+        yield causes.required("spec.volumeAttributesClassName", "an empty string is disallowed")
+    yield from _class_name_rules(spec, "spec", "volumeAttributesClassName")
+    if spec.get("volumeAttributesClassName") is not None and spec.get("csi") is None:
+        yield causes.required("spec.csi", "has to be specified when using volumeAttributesClassName")
     if old is not None:
         was = old["spec"]
-        if {source: spec.get(source) for source in _SOURCES} != {source: was.get(source) for source in _SOURCES}:
+        if any(spec.get(source) != was.get(source) for source in volume_sources.SOURCES):
             yield causes.forbidden("spec.persistentvolumesource",
                                    "spec.persistentvolumesource is immutable after creation")
         yield from checks.unchanged(spec["volumeMode"], was.get("volumeMode"), "volumeMode")
-
-
-def _later(sources: list[str]) -> list[str]:
-    """All but the one that Kubernetes looks at first."""
-    order = ["hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs"]
-    return sorted(sources, key=lambda source: order.index(source) if source in order else len(order))[1:]
 
 
 def _capacity_rules(capacity: Json) -> Iterator[Cause]:
@@ -147,29 +142,25 @@ def _capacity_rules(capacity: Json) -> Iterator[Cause]:
     if list(capacity or ()) != ["storage"]:
         yield causes.unsupported("spec.capacity", capacity, ("storage",))
     for name, amount in (capacity or {}).items():
-        if quantity.parse(amount) <= 0:
-            yield causes.invalid(f"spec.capacity[{name}]", str(amount), "must be greater than zero")
+        found, path = quantity.parse(amount), f"spec.capacity[{name}]"
+        if found < 0:
+            yield causes.invalid(path, floor(found), "must be a valid resource quantity")
+        if found <= 0:
+            yield causes.invalid(path, str(amount), "must be greater than zero")
 
 
-def _path_rules(spec: Object) -> Iterator[Cause]:
-    for source in ("hostPath", "local"):
-        path = (spec.get(source) or {}).get("path")
-        if spec.get(source) is None:
-            continue
-        if not path:
-            yield causes.required(f"spec.{source}.path")
-        elif ".." in path.split("/"):
-            yield causes.invalid(f"spec.{source}.path", path, "must not contain '..'")
-    kind = (spec.get("hostPath") or {}).get("type")
-    if kind is not None:
-        yield from checks.choice(kind, "spec.hostPath.type", PATH_TYPES)
-    for field in ("driver", "volumeHandle"):
-        if spec.get("csi") is not None and not spec["csi"].get(field):
-            yield causes.required(f"spec.csi.{field}")
-    if spec.get("nodeAffinity") is not None and spec["nodeAffinity"].get("required") is None:
-        yield causes.required("spec.nodeAffinity.required", "must specify required node constraints")
-    if spec.get("local") is not None and not spec.get("nodeAffinity"):
-        yield causes.required("spec.nodeAffinity", "Local volume requires node affinity")
+def _place_rules(spec: Object) -> Iterator[Cause]:
+    """Which nodes can have the volume."""
+    near, path = spec.get("nodeAffinity"), "spec.nodeAffinity"
+    if near is not None and near.get("required") is None:
+        yield causes.required(f"{path}.required", "must specify required node constraints")
+    elif near is not None:
+        yield from node_selectors.rules(near["required"], f"{path}.required")
+
+
+def _class_name_rules(spec: Object, path: str, field: str) -> Iterator[Cause]:
+    if spec.get(field):
+        yield from names.refused(f"{path}.{field}", spec[field], names.subdomain(spec[field]))
 
 
 def _is_root(path: Json) -> bool:
@@ -184,9 +175,26 @@ def _claim_begin(claim: Object) -> None:
 def _claim_defaults(claim: Object) -> None:
     spec = claim.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
+    if (spec.get("dataSourceRef") or {}).get("namespace"):
+        del spec["dataSourceRef"]   # Kubernetes has this only behind a switch that is off
     source = spec.get("dataSource")
-    if isinstance(source, dict) and (source.get("apiGroup") or "", source.get("kind")) not in _SOURCES_OF_CLAIMS:
+    if isinstance(source, dict) and spec.get("dataSourceRef") is None \
+            and (source.get("apiGroup") or "", source.get("kind")) not in _SOURCES_OF_CLAIMS:
         del spec["dataSource"]      # an old field, for these only; others have the newer one
+    _pair(spec)
+
+
+def _claim_carry(claim: Object, old: Object) -> None:
+    """A client that knows only one of the two fields says the other, too, with what it read."""
+    if any((old.get("spec") or {}).get(field) is not None for field in ("dataSource", "dataSourceRef")):
+        _pair(claim.setdefault("spec", {}))
+
+
+def _pair(spec: Object) -> None:
+    """Have what the volume is filled with in both fields, the old one and its successor, if it is in one."""
+    for one, other in (("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")):
+        if isinstance(spec.get(one), dict) and spec.get(other) is None:
+            spec[other] = {field: spec[one][field] for field in _REFERENCE if field in spec[one]}
 
 
 def claim_rules(spec: Object, path: str = "spec") -> Iterator[Cause]:
@@ -202,14 +210,38 @@ def claim_rules(spec: Object, path: str = "spec") -> Iterator[Cause]:
         yield causes.required(f"{path}.resources[storage]")
     elif quantity.parse(wanted) <= 0:
         yield causes.invalid(f"{path}.resources[storage]", str(wanted), "must be greater than zero")
-    if spec.get("storageClassName"):
-        yield from names.refused(f"{path}.storageClassName", spec["storageClassName"],
-                                 names.subdomain(spec["storageClassName"]))
+    yield from _class_name_rules(spec, path, "storageClassName")
     yield from checks.choice(spec.get("volumeMode"), f"{path}.volumeMode", _MODES)
+    yield from _content_rules(spec, path)
+    yield from _class_name_rules(spec, path, "volumeAttributesClassName")
+
+
+def _content_rules(spec: Object, path: str) -> Iterator[Cause]:
+    """What the volume is to be filled with: an old field and its successor, which must not contradict each other."""
     one, other = spec.get("dataSource"), spec.get("dataSourceRef")
-    if one is not None and other is not None and not other.get("namespace") \
-            and [one.get(field) for field in _REFERENCE] != [other.get(field) for field in _REFERENCE]:
+    if one is not None:
+        yield from _reference_rules(one, f"{path}.dataSource")
+    if other is not None:
+        yield from _reference_rules(other, f"{path}.dataSourceRef")
+        if space := other.get("namespace"):
+            yield from names.refused(f"{path}.dataSourceRef.namespace", space, names.label(space))
+    if one is None or other is None:
+        return
+    if other.get("namespace"):
+        yield causes.invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
+    elif [one.get(field) for field in _REFERENCE] != [other.get(field) for field in _REFERENCE]:
         yield causes.invalid(path, {}, "must match dataSourceRef")
+
+
+def _reference_rules(reference: Object, path: str) -> Iterator[Cause]:
+    for field in ("name", "kind"):
+        if not reference.get(field):
+            yield causes.required(f"{path}.{field}")
+    group, kind = reference.get("apiGroup") or "", reference.get("kind") or ""
+    if group:
+        yield from names.refused(f"{path}.apiGroup", group, names.subdomain(group))
+    elif kind != "PersistentVolumeClaim":
+        yield causes.invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
 
 
 def _claim_rules(claim: Object, old: Object | None) -> Iterator[Cause]:
@@ -217,7 +249,8 @@ def _claim_rules(claim: Object, old: Object | None) -> Iterator[Cause]:
     yield from claim_rules(spec)
     if old is None:
         return
-    was, bound = old["spec"], (old.get("status") or {}).get("phase") == "Bound"
+    was, bound = dict(old["spec"]), (old.get("status") or {}).get("phase") == "Bound"
+    _pair(was)
     if _lasting(spec, was, bound=bound) != was:
         yield causes.forbidden("spec", _SPEC_STAYS)
     elif bound and not _at_least(_storage(spec), _storage(was)):
@@ -255,93 +288,10 @@ def _storage(spec: Object) -> Json:
     return ((spec.get("resources") or {}).get("requests") or {}).get("storage")
 
 
-def _class_defaults(thing: Object) -> None:
-    thing.setdefault("reclaimPolicy", "Delete")
-    thing.setdefault("volumeBindingMode", "Immediate")
-
-
-def _class_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
-    provisioner = thing.get("provisioner") or ""
-    if not provisioner:
-        yield causes.required("provisioner")
-    else:
-        yield from names.refused("provisioner", provisioner, names.qualified(provisioner.lower()))
-    if "" in (thing.get("parameters") or {}):
-        yield causes.invalid("parameters", "", "field can not be empty.")
-    yield from checks.choice(thing["reclaimPolicy"], "reclaimPolicy", ("Delete", "Retain"))
-    yield from checks.choice(thing["volumeBindingMode"], "volumeBindingMode", ("Immediate", "WaitForFirstConsumer"))
-    if old is not None:
-        for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
-            yield from checks.unchanged(thing.get(field), old.get(field), field)
-
-
-def _driver_defaults(driver: Object) -> None:
-    spec = driver.setdefault("spec", {})
-    for field, value in (("attachRequired", True), ("podInfoOnMount", False), ("storageCapacity", False),
-                         ("fsGroupPolicy", "ReadWriteOnceWithFSType"), ("requiresRepublish", False),
-                         ("seLinuxMount", False)):
-        spec.setdefault(field, value)
-    if not spec.get("volumeLifecycleModes"):
-        spec["volumeLifecycleModes"] = ["Persistent"]
-
-
-def _driver_rules(driver: Object, old: Object | None) -> Iterator[Cause]:
-    spec = driver["spec"]
-    for mode in spec["volumeLifecycleModes"]:
-        yield from checks.choice(mode, "spec.volumeLifecycleModes", _LIVES)
-    yield from checks.choice(spec["fsGroupPolicy"], "spec.fsGroupPolicy",
-                             ("ReadWriteOnceWithFSType", "File", "None"))
-    if old is not None:
-        was = old["spec"]
-        # The first path is misspelt in Kubernetes too, and clients see it.
-        yield from checks.unchanged(spec["attachRequired"], was.get("attachRequired"), "spec.attachedRequired")
-        yield from checks.unchanged(spec["volumeLifecycleModes"], was.get("volumeLifecycleModes"),
-                                    "spec.volumeLifecycleModes")
-
-
-def _node_drivers_rules(thing: Object, _old: Object | None) -> Iterator[Cause]:
-    taken = set()
-    for index, driver in enumerate((thing.get("spec") or {}).get("drivers") or ()):
-        path, name, identity = f"spec.drivers[{index}]", driver.get("name") or "", driver.get("nodeID") or ""
-        if not name:
-            yield causes.required(f"{path}.name")
-        if not identity:
-            yield causes.required(f"{path}.nodeID")
-        elif len(identity) > _LONGEST_NODE_ID:
-            yield causes.invalid(f"{path}.nodeID", identity, f"must be {_LONGEST_NODE_ID} characters or less")
-        if name in taken:
-            yield causes.duplicate(f"{path}.name", name)
-        taken.add(name)
-
-
-def _attachment_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
-    spec = thing.get("spec") or {}
-    if not spec.get("attacher"):
-        yield causes.required("spec.attacher")
-    source = spec.get("source") or {}
-    if bool(source.get("persistentVolumeName")) == bool(source.get("inlineVolumeSpec")):
-        yield causes.required("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName")
-    node = spec.get("nodeName") or ""
-    yield from names.refused("spec.nodeName", node, names.subdomain(node))
-    if old is not None and spec != old.get("spec"):
-        told = {"Attacher": spec.get("attacher"), "Source": {
-            "PersistentVolumeName": source.get("persistentVolumeName"),
-            "InlineVolumeSpec": source.get("inlineVolumeSpec")}, "NodeName": node}
-        yield causes.invalid("spec", told, checks.IMMUTABLE)
-
-
 KINDS: tuple[Kind, ...] = (
     row("v1", "persistentvolumes", answers_object=True, begin=_volume_begin, defaults=_volume_defaults,
         rules=_volume_rules, status_carry=statuses.phase_defaults, ending=_volume_ending, columns=other_columns.VOLUME),
     row("v1", "persistentvolumeclaims", answers_object=True, begin=_claim_begin, defaults=_claim_defaults,
-        rules=_claim_rules, status_carry=statuses.phase_defaults, status_rules=statuses.claim,
+        carry=_claim_carry, rules=_claim_rules, status_carry=statuses.phase_defaults, status_rules=statuses.claim,
         columns=other_columns.CLAIM),
-    row("storage.k8s.io/v1", "storageclasses", answers_object=True, defaults=_class_defaults, rules=_class_rules,
-        columns=other_columns.STORAGE_CLASS),
-    row("storage.k8s.io/v1", "csidrivers", answers_object=True, defaults=_driver_defaults, rules=_driver_rules,
-        columns=other_columns.DRIVER),
-    row("storage.k8s.io/v1", "csinodes", answers_object=True, rules=_node_drivers_rules,
-        columns=other_columns.NODE_DRIVERS),
-    row("storage.k8s.io/v1", "volumeattachments", answers_object=True, status_only=True, rules=_attachment_rules,
-        columns=other_columns.ATTACHMENT),
 )

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, checks, container_rules, field_references, names, storage
+from trainmaster.cluster.apiserver import causes, checks, container_rules, field_references, names, storage, volume_sources
 from trainmaster.cluster.apiserver.causes import Cause
 
 _Rule: TypeAlias = Callable[[Object, str], Iterator[Cause]]
@@ -102,7 +102,7 @@ def _host(source: Object, path: str) -> Iterator[Cause]:
         yield causes.required(f"{path}.path")
         return
     yield from checks.no_steps_back(where, f"{path}.path")
-    yield from checks.choice(source.get("type"), f"{path}.type", storage.PATH_TYPES)
+    yield from checks.choice(source.get("type"), f"{path}.type", volume_sources.PATH_TYPES)
 
 
 def _git(source: Object, path: str) -> Iterator[Cause]:

@@ -42,3 +42,30 @@ async def test_where_a_claim_comes_from(api: Api, source: Any, kept: bool) -> No
     made = await api.made(CLAIMS, claim(dataSource=source))
 
     assert kept == ("dataSource" in made["spec"])
+
+
+@pytest.mark.parametrize(("said", "also"), [
+    pytest.param("dataSource", "dataSourceRef", id="in the old field"),
+    pytest.param("dataSourceRef", "dataSource", id="in its successor"),
+])
+async def test_what_a_claim_is_filled_with_is_in_both_fields(api: Api, said: str, also: str) -> None:
+    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "x"}
+    filled: dict[str, Any] = {said: source}
+    made, again = await api.made(CLAIMS, claim(**filled)), await api.put(f"{CLAIMS}/c", claim(**filled))
+
+    assert (source, source) == (made["spec"][said], made["spec"][also])
+    assert (200, source) == (again.code, again.json["spec"][also])
+
+
+async def test_a_client_that_knows_the_old_field_only_keeps_a_newer_source(api: Api) -> None:
+    source = {"apiGroup": "example.com", "kind": "Backup", "name": "x"}
+    await api.made(CLAIMS, claim(dataSourceRef=source))
+    again = await api.put(f"{CLAIMS}/c", claim(dataSource=source))
+
+    assert (200, source) == (again.code, again.json["spec"]["dataSourceRef"])
+
+
+async def test_a_claim_that_names_another_one_is_put_as_it_was(api: Api) -> None:
+    await api.made(CLAIMS, claim(dataSource={"kind": "PersistentVolumeClaim", "name": "x"}))
+
+    assert 200 == (await api.put(f"{CLAIMS}/c", claim(dataSource={"kind": "PersistentVolumeClaim", "name": "x"}))).code
