@@ -199,8 +199,10 @@ class Admission:
         """Node ports for those that want one. A failure gives back everything that this write took."""
         spec = service["spec"]
         had, took = services.node_ports(old), set[int]()
-        wants = services.wants_node_ports(spec)
+        wants, shared = services.wants_node_ports(spec), services.shared_node_ports(spec)
         for index, port in enumerate(spec.get("ports") or ()):
+            if not port.get("nodePort") and wants and (found := shared.get(port.get("port") or 0)):
+                port["nodePort"] = found
             wanted = int(port.get("nodePort") or 0)
             if wanted in had or wanted in took or (not wanted and not wants):
                 continue      # two protocols may share a number
@@ -211,6 +213,7 @@ class Admission:
                 fault = causes.invalid(f"spec.ports[{index}].nodePort", wanted, str(error))
                 raise failures.invalid(kind.resource, service["metadata"]["name"], [fault]) from error
             took.add(port["nodePort"])
+            shared.setdefault(port.get("port") or 0, port["nodePort"])
         wanted = int(spec.get("healthCheckNodePort") or 0)
         if services.needs_health_check(spec) and (not wanted or wanted not in had):
             try:

@@ -1,22 +1,17 @@
-"""Services: defaults, rules, and the addresses they are given."""
+"""Services: defaults, and the addresses and ports they are given. What one may say is in `service_rules`."""
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, checks, names
-from trainmaster.cluster.apiserver.causes import Cause
 
 NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
 # Addresses with a fixed meaning: the network, the API server, DNS, broadcast.
 RESERVED = frozenset({str(NETWORK[0]), str(NETWORK[1]), str(NETWORK[10]), str(NETWORK[-1])})
 HEADLESS = "None"
-TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-PROTOCOLS = ("SCTP", "TCP", "UDP")
-_FAMILIES = ("IPv4", "IPv6")
 NODE_PORTS = range(30000, 32768)
 TAKEN = "provided port is already allocated"
-_AFFINITY_SECONDS, _LONGEST_AFFINITY = 10800, 86400
+_AFFINITY_SECONDS = 10800
 
 
 class Addresses:
@@ -51,7 +46,7 @@ class Addresses:
         except ValueError:
             raise ValueError("must be a valid IP address, (e.g. 10.9.8.7)") from None
         if address not in NETWORK:
-            raise ValueError(f"failed to allocate IP {wanted}: the provided IP is not in the valid range. "
+            raise ValueError(f"failed to allocate IP {wanted}: the provided IP ({wanted}) is not in the valid range. "
                              f"The range of valid IPs is {NETWORK}")
         if wanted in self._taken:
             raise ValueError(f"failed to allocate IP {wanted}: provided IP is already allocated")
@@ -95,6 +90,12 @@ def node_ports(service: Object) -> set[int]:
     return {port for port in found if port}
 
 
+def shared_node_ports(spec: Object) -> dict[int, int]:
+    """The node port of each port for which one is asked: with another protocol, it has the same."""
+    found = [(port.get("port") or 0, port["nodePort"]) for port in spec.get("ports") or () if port.get("nodePort")]
+    return dict(reversed(found))
+
+
 def begin(service: Object) -> None:
     service["status"] = {"loadBalancer": {}}
 
@@ -109,19 +110,25 @@ def defaults(service: Object) -> None:
     else:
         spec.pop("sessionAffinityConfig", None)
     for port in spec.get("ports") or ():
-        port.setdefault("protocol", "TCP")
+        port["protocol"] = port.get("protocol") or "TCP"
         if "port" in port and port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port["port"]
+    if spec.get("clusterIP") and not spec.get("clusterIPs"):
+        spec["clusterIPs"] = [spec["clusterIP"]]
     if spec["type"] != "ExternalName":
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        both = is_without_pods(spec) and spec.get("ipFamilyPolicy") != "SingleStack"
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if is_outside(spec):
         spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
-    if spec.get("clusterIP"):
-        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+
+
+def is_without_pods(spec: Object) -> bool:
+    """Whether it is a name only, for endpoints that somebody else keeps."""
+    return spec.get("clusterIP") == HEADLESS and not spec.get("selector")
 
 
 def is_outside(spec: Object) -> bool:
@@ -149,6 +156,9 @@ def carry(service: Object, old: Object) -> None:
             if spec.get(field) == was.get(field):
                 spec.pop(field, None)
     elif was.get("clusterIP"):
+        moved = spec.get("clusterIP") not in (None, was["clusterIP"])
+        if moved and spec.get("clusterIPs") == was.get("clusterIPs"):
+            spec.pop("clusterIPs", None)      # who changes the one field means the other, too
         spec.setdefault("clusterIP", was["clusterIP"])
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
     if needs_health_check(was):
@@ -176,111 +186,3 @@ def _forget_node_ports(spec: Object, was: Object) -> None:
     for field in ("externalTrafficPolicy", "allocateLoadBalancerNodePorts"):
         if spec.get(field) == was.get(field):
             spec.pop(field, None)
-
-
-def rules(service: Object, old: Object | None) -> Iterator[Cause]:
-    spec = service["spec"]
-    if wrong := list(_family_rules(spec)):       # nothing else is looked at then
-        yield from wrong
-        return
-    headless = spec.get("clusterIP") == HEADLESS
-    if spec["type"] != "ExternalName" and not spec.get("ports") and not headless:
-        yield causes.required("spec.ports")
-    if headless and spec["type"] in {"NodePort", "LoadBalancer"}:
-        yield causes.invalid("spec.clusterIPs[0]", HEADLESS,
-                             f"may not be set to 'None' for {spec['type']} services")
-    if spec["type"] == "ExternalName":
-        for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-            if spec.get(field):
-                yield causes.forbidden(f"spec.{field}", "may not be set for ExternalName services")
-        yield from _external_name_rules(spec.get("externalName") or "")
-    yield from _port_rules(spec.get("ports") or [], spec["type"])
-    yield from names.labels(spec.get("selector") or {}, "spec.selector")
-    yield from checks.choice(spec["sessionAffinity"], "spec.sessionAffinity", ("ClientIP", "None"))
-    seconds = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
-    if seconds is not None and not 0 < seconds <= _LONGEST_AFFINITY:
-        yield causes.invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds,
-                             f"must be greater than 0 and less than {_LONGEST_AFFINITY}")
-    for index, address in enumerate(spec.get("externalIPs") or ()):
-        if checks.address(address) is None:
-            yield causes.invalid(f"spec.externalIPs[{index}]", address, checks.NOT_AN_ADDRESS)
-    yield from checks.choice(spec["type"], "spec.type", TYPES)
-    yield from _policy_rules(spec)
-    yield from _health_check_rules(spec, (old or {}).get("spec") or {})
-    was = ((old or {}).get("spec") or {}).get("clusterIP")
-    if was and spec["type"] != "ExternalName" and spec.get("clusterIP") != was:
-        yield causes.invalid("spec.clusterIPs[0]", [spec.get("clusterIP")], "may not change once set")
-
-
-def _external_name_rules(name: str) -> Iterator[Cause]:
-    if not name:
-        yield causes.required("spec.externalName")
-    else:
-        yield from names.refused("spec.externalName", name.removesuffix("."), names.subdomain(name.removesuffix(".")))
-
-
-def _family_rules(spec: Object) -> Iterator[Cause]:
-    """This cluster speaks IPv4 only."""
-    if spec["type"] == "ExternalName":
-        return
-    families = spec.get("ipFamilies") or ()
-    for index, family in enumerate(families):
-        path = f"spec.ipFamilies[{index}]"
-        if family not in _FAMILIES:
-            yield causes.unsupported(path, family, _FAMILIES)
-        elif family in families[:index]:
-            yield causes.duplicate(path, family)
-        elif family != "IPv4":
-            yield causes.invalid(path, family, "not configured on this cluster")
-    policy = spec.get("ipFamilyPolicy")
-    yield from checks.choice(policy, "spec.ipFamilyPolicy", ("PreferDualStack", "RequireDualStack", "SingleStack"))
-    if policy == "RequireDualStack":
-        yield causes.invalid("spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services")
-
-
-def _policy_rules(spec: Object) -> Iterator[Cause]:
-    policy = spec.get("externalTrafficPolicy")
-    if policy and not is_outside(spec):
-        yield causes.invalid("spec.externalTrafficPolicy", policy, "may only be set for externally-accessible services")
-    elif policy:
-        yield from checks.choice(policy, "spec.externalTrafficPolicy", ("Cluster", "Local"))
-    yield from checks.choice(spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy", ("Cluster", "Local"))
-
-
-def _health_check_rules(spec: Object, was: Object) -> Iterator[Cause]:
-    port = spec.get("healthCheckNodePort") or 0
-    if port and not needs_health_check(spec):
-        yield causes.invalid("spec.healthCheckNodePort", port,
-                             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
-    if needs_health_check(was) and needs_health_check(spec) and port != (was.get("healthCheckNodePort") or 0):
-        yield causes.forbidden("spec.healthCheckNodePort", "field is immutable")
-
-
-def _port_rules(ports: list[Object], type_: str) -> Iterator[Cause]:
-    taken: set[str] = set()
-    served: set[tuple[int, str]] = set()
-    exposed: set[tuple[int, str]] = set()
-    for index, port in enumerate(ports):
-        path, name, protocol = f"spec.ports[{index}]", port.get("name") or "", str(port.get("protocol"))
-        if not name and len(ports) > 1:
-            yield causes.required(f"{path}.name")
-        elif name:
-            yield from names.refused(f"{path}.name", name, names.label(name))
-            if name in taken:
-                yield causes.duplicate(f"{path}.name", name)
-            taken.add(name)
-        if not 1 <= (port.get("port") or 0) <= checks.LARGEST_PORT:
-            yield causes.invalid(f"{path}.port", port.get("port") or 0, "must be between 1 and 65535, inclusive")
-        yield from checks.choice(protocol, f"{path}.protocol", PROTOCOLS)
-        yield from checks.port(port.get("targetPort"), f"{path}.targetPort")
-        if (port.get("port") or 0, protocol) in served:
-            told = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port.get("port"), "TargetPort": 0,
-                    "NodePort": 0}
-            yield causes.duplicate(path, told)
-        served.add((port.get("port") or 0, protocol))
-        if port.get("nodePort"):
-            if type_ not in {"NodePort", "LoadBalancer"}:
-                yield causes.forbidden(f"{path}.nodePort", f"may not be used when `type` is '{type_}'")
-            elif (port["nodePort"], protocol) in exposed:
-                yield causes.invalid(f"{path}.nodePort", port["nodePort"], TAKEN)
-            exposed.add((port["nodePort"], protocol))
