@@ -57,8 +57,8 @@ def not_found(field: str, value: Json, detail: str = "") -> Cause:
     return Cause(field, "FieldValueNotFound", _detailed(f"Not found: {quoted(value)}", detail))
 
 
-def duplicate(field: str, value: Json) -> Cause:
-    return Cause(field, "FieldValueDuplicate", f"Duplicate value: {quoted(value)}")
+def duplicate(field: str, value: Json, detail: str = "") -> Cause:
+    return Cause(field, "FieldValueDuplicate", _detailed(f"Duplicate value: {quoted(value)}", detail))
 
 
 def too_long(field: str, most: int) -> Cause:

@@ -22,7 +22,7 @@ from trainmaster.cluster.apiserver import (
     jobs,
     names,
     network,
-    placement_rules,
+    nodes,
     pod_status,
     pods,
     quotas,
@@ -176,24 +176,6 @@ def _lease_rules(lease: Object, _old: Object | None) -> Iterator[Cause]:
     yield from checks.not_negative(spec, "spec", "leaseTransitions")
 
 
-def _node_rules(node: Object, old: Object | None) -> Iterator[Cause]:
-    spec = node.get("spec") or {}
-    taken = set()
-    for index, taint in enumerate(spec.get("taints") or ()):
-        path, key = f"metadata.taints[{index}]", taint.get("key") or ""
-        yield from names.refused(f"{path}.key", key, names.qualified(key))
-        if not taint.get("effect"):
-            yield causes.required(f"{path}.effect")
-        else:
-            yield from checks.choice(taint["effect"], f"{path}.effect", placement_rules.EFFECTS)
-        if (key, taint.get("effect")) in taken:
-            yield causes.duplicate(path, taint)
-        taken.add((key, taint.get("effect")))
-    was = ((old or {}).get("spec") or {}).get("podCIDR")
-    if was and spec.get("podCIDR") != was:
-        yield causes.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid")
-
-
 _PROXIED = ("create", "delete", "get", "patch", "update")
 _POD_PARTS = (
     Subresource("attach", "PodAttachOptions", ("create", "get")),
@@ -218,7 +200,7 @@ BUILT_IN: tuple[Kind, ...] = (
         ending=_namespace_ending, status_carry=statuses.namespace_defaults,
         status_rules=statuses.namespace, content_finalizers=True, columns=columns.NAMESPACE),
     row("v1", "nodes", keeps_status=True, parts=(Subresource("proxy", "NodeProxyOptions", _PROXIED),),
-        selectable=("spec.unschedulable",), rules=_node_rules,
+        selectable=("spec.unschedulable",), defaults=nodes.defaults, rules=nodes.rules,
         status_carry=statuses.node_defaults, status_rules=statuses.node,
         columns=columns.NODE),
     row("v1", "pods", generation=True, answers_object=True, parts=_POD_PARTS, selectable=_POD_FIELDS,

@@ -34,13 +34,17 @@ def node_defaults(node: Object, _old: Object) -> None:
         node["status"] = {**status, "allocatable": status["capacity"]}
 
 
-def node(node: Object, _old: Object | None) -> Iterator[Cause]:
-    status = _status(node)
+def node_amounts(node: Object) -> Iterator[Cause]:
+    """The part that is looked at when the node is made, too."""
     for field in ("capacity", "allocatable"):
-        for name, amount in (status.get(field) or {}).items():
+        for name, amount in (_status(node).get(field) or {}).items():
             yield from checks.amount(name, amount, f"status.{field}.{name}")
+
+
+def node(node: Object, _old: Object | None) -> Iterator[Cause]:
+    yield from node_amounts(node)
     seen = set()
-    for index, each in enumerate(status.get("addresses") or ()):
+    for index, each in enumerate(_status(node).get("addresses") or ()):
         pair = (each.get("type") or "", each.get("address") or "")
         if pair in seen:
             yield causes.duplicate(f"status.addresses[{index}]", {"Type": pair[0], "Address": pair[1]})
