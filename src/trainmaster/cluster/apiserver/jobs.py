@@ -10,7 +10,16 @@ from collections.abc import Iterator
 
 from trainmaster.api.labels import holds
 from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, indexed_jobs, job_status, labels, names, workload_columns
+from trainmaster.cluster.apiserver import (
+    causes,
+    checks,
+    failure_policies,
+    indexed_jobs,
+    job_status,
+    labels,
+    names,
+    workload_columns,
+)
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
@@ -20,10 +29,9 @@ UID, NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
 OLD_UID, OLD_NAME = "controller-uid", "job-name"
 _UNMATCHED = "`selector` does not match template `labels`"
 _NO_LIMIT = 2**31 - 1
-_MOST_VALUES = 255    # exit codes in one rule
 _LONGEST_MANAGER = 63
 _MODES = ("NonIndexed", "Indexed")
-_ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
+_RESTARTS = ("OnFailure", "Never")
 # A cron job's jobs are called after it, with eleven more letters.
 _LONGEST_CRON_NAME = 52
 _FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
@@ -49,12 +57,13 @@ def _spec_defaults(spec: Object) -> None:
     spec.setdefault("backoffLimit", _NO_LIMIT if spec.get("backoffLimitPerIndex") is not None else 6)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
-    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+    judged = spec.get("podFailurePolicy") is not None
+    spec.setdefault("podReplacementPolicy", "Failed" if judged else "TerminatingOrFailed")
     spec.setdefault("manualSelector", False)
     template_defaults(spec.setdefault("template", {}))
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
-            pattern.setdefault("status", "True")
+            pattern["status"] = pattern.get("status") or "True"
 
 
 def _defaults(job: Object) -> None:
@@ -66,18 +75,21 @@ def _defaults(job: Object) -> None:
 
 
 def _rules(job: Object, old: Object | None) -> Iterator[Cause]:
-    spec = job["spec"]
+    spec, name = job["spec"], job["metadata"].get("name", "")
     selector, template = spec.get("selector"), spec["template"]
-    if selector is None:
-        yield causes.required("spec.selector")
-    else:
-        yield from labels.rules(selector, "spec.selector")
-        if not spec["manualSelector"] and selector.get("matchLabels") != {UID: job["metadata"]["uid"]}:
-            yield causes.invalid("spec.selector", selector, "`selector` not auto-generated")
+    faults = [causes.required("spec.selector")] if selector is None else list(labels.rules(selector, "spec.selector"))
+    marks = {**dict.fromkeys((UID, OLD_UID), job["metadata"]["uid"]), **dict.fromkeys((NAME, OLD_NAME), name)}
+    if not faults and not spec["manualSelector"] and not holds(selector or {}, marks):
+        yield causes.invalid("spec.selector", selector, "`selector` not auto-generated")
     yield from spec_rules(spec, "spec")
+    yield from faults
     found = (template.get("metadata") or {}).get("labels") or {}
-    if selector is not None and not holds(selector, found):
-        yield causes.invalid("spec.template.metadata.labels", found, _UNMATCHED)
+    if selector is None or (not faults and not holds(selector, found)):
+        yield causes.invalid("spec.template.metadata.labels", found or None, _UNMATCHED)
+    if old is None and spec["completionMode"] == "Indexed" and (spec.get("completions") or 0) > 0:
+        host = f"{name}-{spec['completions'] - 1}"
+        if names.label(host):
+            yield causes.invalid("metadata.name", name, f"will not able to create pod with invalid DNS label: {host}")
     if old is not None:
         yield from _update_rules(spec, old["spec"], job)
 
@@ -85,84 +97,47 @@ def _rules(job: Object, old: Object | None) -> Iterator[Cause]:
 def spec_rules(spec: Object, path: str) -> Iterator[Cause]:
     yield from checks.not_negative(spec, path, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
                                    "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes")
-    indexed = spec.get("completionMode") == "Indexed"
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        yield causes.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.get("managedBy") is not None:
         yield from checks.domain_path(spec["managedBy"], f"{path}.managedBy")
         if len(spec["managedBy"]) > _LONGEST_MANAGER:
             yield causes.too_long(f"{path}.managedBy", _LONGEST_MANAGER)
-    yield from checks.choice(spec.get("completionMode"), f"{path}.completionMode", _MODES)
-    yield from checks.choice(spec.get("podReplacementPolicy"), f"{path}.podReplacementPolicy",
-                             ("Failed",) if spec.get("podFailurePolicy") else ("Failed", "TerminatingOrFailed"))
-    for field in () if indexed else ("backoffLimitPerIndex", "maxFailedIndexes"):
+    mode = spec.get("completionMode")
+    yield from checks.choice(mode, f"{path}.completionMode", _MODES)
+    if mode == "Indexed":
+        yield from indexed_jobs.rules(spec, path)
+    for field in ("backoffLimitPerIndex", "maxFailedIndexes") if mode in {None, "NonIndexed"} else ():
         if spec.get(field) is not None:
             yield causes.invalid(f"{path}.{field}", spec[field], "requires indexed completion mode")
-    if indexed:
-        yield from indexed_jobs.rules(spec, path)
-    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
-        yield causes.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
-    if spec.get("successPolicy") is not None and indexed:
+    yield from failure_policies.rules(spec, f"{path}.podFailurePolicy")
+    if spec.get("successPolicy") is not None and mode == "Indexed":
         yield from indexed_jobs.success_rules(spec, f"{path}.successPolicy")
     elif spec.get("successPolicy") is not None:
         yield causes.invalid(f"{path}.successPolicy", _go_success(spec["successPolicy"]),
                              "requires indexed completion mode")
+    yield from checks.choice(spec.get("podReplacementPolicy"), f"{path}.podReplacementPolicy",
+                             ("Failed",) if spec.get("podFailurePolicy") is not None
+                             else ("Failed", "TerminatingOrFailed"))
     yield from template_rules(spec["template"], f"{path}.template")
+    yield from _restart_rules(spec, f"{path}.template.spec.restartPolicy")
+
+
+def _restart_rules(spec: Object, path: str) -> Iterator[Cause]:
+    """A pod that is always started again never ends."""
     restart = (spec["template"].get("spec") or {}).get("restartPolicy")
-    if restart == "Always":
-        yield causes.required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+    if restart == "Always" or not restart:
+        yield causes.required(path, 'valid values: "OnFailure", "Never"')
+    elif restart not in _RESTARTS:
+        yield causes.unsupported(path, restart, _RESTARTS)
     elif spec.get("podFailurePolicy") is not None and restart != "Never":
-        yield causes.invalid(f"{path}.template.spec.restartPolicy", restart,
-                             'only "Never" is supported when podFailurePolicy is specified')
-    yield from _failure_policy_rules(spec, f"{path}.podFailurePolicy")
+        yield causes.invalid(path, restart, 'only "Never" is supported when podFailurePolicy is specified')
 
 
 def _go_success(policy: Object) -> Object:
     """A success policy as Go names its fields: the one form in which Kubernetes quotes it."""
     return {"Rules": [{"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
                       for rule in policy.get("rules") or ()]}
-
-
-def _failure_policy_rules(spec: Object, path: str) -> Iterator[Cause]:
-    pod = spec["template"].get("spec") or {}
-    known = {each.get("name") for each in [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]}
-    found = (spec.get("podFailurePolicy") or {}).get("rules") or []
-    if len(found) > indexed_jobs.MOST_RULES:
-        yield causes.too_many(f"{path}.rules", len(found), indexed_jobs.MOST_RULES)
-    for index, rule in enumerate(found):
-        at = f"{path}.rules[{index}]"
-        action, codes, conditions = rule.get("action"), rule.get("onExitCodes"), rule.get("onPodConditions")
-        if not action:
-            yield causes.required(f"{at}.action", 'valid values: "Count", "FailIndex", "FailJob", "Ignore"')
-        else:
-            yield from checks.choice(action, f"{at}.action", _ACTIONS)
-        if action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
-            yield causes.invalid(f"{at}.action", action, "requires the backoffLimitPerIndex to be set")
-        if codes and conditions:
-            yield causes.unquoted(at, "specifying both OnExitCodes and OnPodConditions is not supported")
-        elif not codes and not conditions:
-            yield causes.unquoted(at, "specifying one of OnExitCodes and OnPodConditions is required")
-        if len(conditions or ()) > indexed_jobs.MOST_RULES:
-            yield causes.too_many(f"{at}.onPodConditions", len(conditions), indexed_jobs.MOST_RULES)
-        if codes:
-            yield from _exit_code_rules(codes, f"{at}.onExitCodes", known)
-
-
-def _exit_code_rules(codes: Object, path: str, known: set[Json]) -> Iterator[Cause]:
-    yield from checks.choice(codes.get("operator"), f"{path}.operator", ("In", "NotIn"))
-    if codes.get("containerName") is not None and codes["containerName"] not in known:
-        yield causes.invalid(f"{path}.containerName", codes["containerName"],
-                             "must be one of the container or initContainer names in the pod template")
-    values = codes.get("values") or []
-    if not values:
-        yield causes.invalid(f"{path}.values", [], "at least one value is required")
-    elif len(values) > _MOST_VALUES:
-        yield causes.too_many(f"{path}.values", len(values), _MOST_VALUES)
-    for index, value in enumerate(values):
-        if codes.get("operator") == "In" and value == 0:
-            yield causes.invalid(f"{path}.values[{index}]", 0, "must not be 0 for the In operator")
-        if value in values[:index]:
-            yield causes.duplicate(f"{path}.values[{index}]", value)
-    if values != sorted(values):
-        yield causes.invalid(f"{path}.values", values, "must be ordered")
 
 
 def _update_rules(spec: Object, old: Object, job: Object) -> Iterator[Cause]:
@@ -205,34 +180,47 @@ def _cron_defaults(cron: Object) -> None:
 
 def _cron_rules(cron: Object, old: Object | None) -> Iterator[Cause]:
     spec, name = cron["spec"], cron["metadata"].get("name", "")
-    if old is None and len(name) > _LONGEST_CRON_NAME:
-        yield causes.invalid("metadata.name", name, f"must be no more than {_LONGEST_CRON_NAME} characters")
-    yield from _schedule_rules(str(spec.get("schedule") or ""), spec.get("timeZone"))
+    was = (old or {}).get("spec") or {}
+    schedule, zone = str(spec.get("schedule") or ""), spec.get("timeZone")
+    yield from _schedule_rules(schedule, zone, "TZ" in str(was.get("schedule") or ""))
     yield from checks.not_negative(spec, "spec", "startingDeadlineSeconds")
+    if zone is not None and (old is None or zone != was.get("timeZone")):
+        yield from _zone_rules(zone)
     yield from checks.choice(spec["concurrencyPolicy"], "spec.concurrencyPolicy", ("Allow", "Forbid", "Replace"))
     job = spec["jobTemplate"]["spec"]
     yield from spec_rules(job, "spec.jobTemplate.spec")
+    if job.get("selector") is not None:
+        yield causes.invalid("spec.jobTemplate.spec.selector", job["selector"], "`selector` will be auto-generated")
     if job.get("manualSelector"):
         yield causes.unsupported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
     yield from checks.not_negative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    if old is None and len(name) > _LONGEST_CRON_NAME:
+        yield causes.invalid("metadata.name", name, f"must be no more than {_LONGEST_CRON_NAME} characters")
 
 
-def _schedule_rules(schedule: str, zone: Json) -> Iterator[Cause]:
+def _schedule_rules(schedule: str, zone: Json, zoned: bool) -> Iterator[Cause]:
+    """`zoned`: the schedule had a zone in it before, which was allowed once."""
     if not schedule:
         yield causes.required("spec.schedule")
-    elif "TZ" in schedule:
+        return
+    if said := schedule_fault(_ZONE.sub("", schedule)):
+        yield causes.invalid("spec.schedule", schedule, said)
+    if "TZ" in schedule and zoned and zone is not None:
+        yield causes.invalid("spec.schedule", schedule,
+                             "cannot use both timeZone field and TZ or CRON_TZ in schedule")
+    elif "TZ" in schedule and not zoned:
         yield causes.invalid("spec.schedule", schedule,
                              "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
-    elif said := schedule_fault(schedule):
-        yield causes.invalid("spec.schedule", schedule, said)
-    if zone is None:
-        return
+
+
+def _zone_rules(zone: str) -> Iterator[Cause]:
     if not zone:
         yield causes.invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string")
-    elif zone == "Local":
+        return
+    if zone.lower() == "local":
         yield causes.invalid("spec.timeZone", zone,
                              "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
-    elif zone not in _zones():
+    if zone != "Local" and zone not in _zones():
         yield causes.invalid("spec.timeZone", zone, f"unknown time zone {zone}")
 
 
@@ -240,6 +228,7 @@ def _zones() -> set[str]:
     return zoneinfo.available_timezones()
 
 
+_ZONE = re.compile(r"^(TZ|CRON_TZ)=\S* +")
 _WORDS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
 _MONTHS = {name: str(at) for at, name in enumerate(
     ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1)}
