@@ -15,6 +15,7 @@ from trainmaster.cluster.apiserver import (
     names,
     pod_rules,
     pods,
+    storage,
     workload_columns,
     workload_status,
 )
@@ -27,6 +28,7 @@ _STATEFUL = ("updates to statefulset spec for fields other than 'replicas', 'ord
              "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
 _STATEFUL_LOOSE = frozenset({"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
                              "persistentVolumeClaimRetentionPolicy", "minReadySeconds"})
+_NAMED_LATER = frozenset({"hostname", "subdomain"})
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
@@ -61,27 +63,36 @@ def _selector_rules(spec: Object, name: str) -> Iterator[Cause]:
     """The selector is there, can be read, selects not everything, and selects the pods of the template."""
     selector, path = spec.get("selector"), "spec.selector"
     template = spec.get("template") or {}
-    if selector is None and name == "daemonset":
-        yield _unmatched(template)        # a daemon set says no more than that
-        return
     if selector is None:
-        yield causes.required(path)
+        if name != "daemonset":         # a daemon set says no more than that its pods are not selected
+            yield causes.required(path)
         yield _unmatched(template)
         return
     faults = list(labels.rules(selector, path))
     yield from faults
-    if faults:
-        if name != "daemonset":
-            yield causes.invalid(path, selector, "invalid label selector")
-        return
-    if labels.is_empty(selector):
+    if faults and name != "daemonset":
+        yield causes.invalid(path, selector, "" if name == "statefulset" else "invalid label selector")
+    elif labels.is_empty(selector):
         yield causes.invalid(path, selector, f"empty selector is invalid for {name}")
-    elif not holds(selector, _labels_of(template)):
+    elif not faults and not holds(selector, _labels_of(template)):
         yield _unmatched(template)
+
+
+def _is_readable(spec: Object) -> bool:
+    """Whether one can say which pods are selected. If not, their template is not looked at."""
+    return spec.get("selector") is None or not any(labels.rules(spec["selector"], "spec.selector"))
 
 
 def _unmatched(template: Object) -> Cause:
     return causes.invalid("spec.template.metadata.labels", _labels_of(template) or None, _UNMATCHED)
+
+
+def _replicated_rules(spec: Object) -> Iterator[Cause]:
+    """Of a deployment or a replica set; a real server calls both by the name of the first."""
+    yield from _selector_rules(spec, "deployment")
+    if _is_readable(spec):
+        yield from template_rules(spec["template"], "spec.template")
+        yield from _kept_running(spec["template"], "spec.template", "ReplicaSet")
 
 
 def _fixed_selector(spec: Object, old: Object | None) -> Iterator[Cause]:
@@ -107,9 +118,7 @@ def _deployment_defaults(thing: Object) -> None:
 def _deployment_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
     spec = thing["spec"]
     yield from checks.not_negative(spec, "spec", "replicas")
-    yield from _selector_rules(spec, "deployment")
-    yield from template_rules(spec["template"], "spec.template")
-    yield from _kept_running(spec["template"], "spec.template", "ReplicaSet")
+    yield from _replicated_rules(spec)
     yield from _strategy_rules(spec["strategy"])
     yield from checks.not_negative(spec, "spec", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     if (spec.get("minReadySeconds") or 0) >= spec["progressDeadlineSeconds"]:
@@ -131,12 +140,16 @@ def _strategy_rules(strategy: Object) -> Iterator[Cause]:
             yield causes.invalid(f"{path}.maxUnavailable", rolling["maxUnavailable"],
                                  "may not be 0 when `maxSurge` is 0")
     else:
-        yield causes.unsupported("spec.strategy", _go_strategy(strategy), ("Recreate", "RollingUpdate"))
+        yield causes.unsupported("spec.strategy", _go_strategy(strategy, maxUnavailable=0, maxSurge=0),
+                                 ("Recreate", "RollingUpdate"))
 
 
-def _go_strategy(strategy: Object) -> Object:
-    """A strategy as Go names its fields: the one form in which Kubernetes quotes it."""
-    return {"Type": strategy.get("type"), "RollingUpdate": strategy.get("rollingUpdate")}
+def _go_strategy(strategy: Object, **zeros: Json) -> Object:
+    """A strategy as Go names and fills its fields: the one form in which Kubernetes quotes it."""
+    rolling = strategy.get("rollingUpdate")
+    told = None if rolling is None else {
+        field[:1].upper() + field[1:]: rolling.get(field, zero) for field, zero in zeros.items()}
+    return {"Type": strategy.get("type"), "RollingUpdate": told}
 
 
 def _replica_set_defaults(thing: Object) -> None:
@@ -157,15 +170,13 @@ def _plain_replica_set_defaults(thing: Object) -> None:
 def _replica_set_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
     spec = thing["spec"]
     yield from checks.not_negative(spec, "spec", "replicas", "minReadySeconds")
-    yield from _selector_rules(spec, "replicaset")
-    yield from template_rules(spec["template"], "spec.template")
-    yield from _kept_running(spec["template"], "spec.template", "ReplicaSet")
+    yield from _replicated_rules(spec)
     yield from _fixed_selector(spec, old)
 
 
 def _controller_defaults(thing: Object) -> None:
     spec = thing.setdefault("spec", {})
-    if spec.get("template"):
+    if spec.get("template") is not None:
         _replica_set_defaults(thing)
         if not spec.get("selector"):
             spec["selector"] = dict(_labels_of(spec["template"]))
@@ -179,7 +190,7 @@ def _controller_rules(thing: Object, _old: Object | None) -> Iterator[Cause]:
     if not selector:
         yield causes.required("spec.selector")
     template = spec.get("template")
-    if not template:
+    if template is None:
         yield causes.required("spec.template")
         return
     if selector and not holds({"matchLabels": selector}, _labels_of(template)):
@@ -222,18 +233,36 @@ def _stateful_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
         yield causes.invalid(path, told, "only allowed for updateStrategy 'RollingUpdate'")
     elif strategy["type"] == "RollingUpdate":
         yield from checks.not_negative(rolling or {}, path, "partition")
+        # Kubernetes has this field behind a switch that is off, and drops it unseen; here it is honoured.
         yield from checks.share((rolling or {}).get("maxUnavailable"), f"{path}.maxUnavailable")
     elif strategy["type"] != "OnDelete":
-        yield causes.invalid("spec.updateStrategy", _go_strategy(strategy), "must be 'RollingUpdate' or 'OnDelete'")
-    for field, value in spec["persistentVolumeClaimRetentionPolicy"].items():
-        yield from checks.choice(value, f"spec.persistentVolumeClaimRetentionPolicy.{field}", ("Retain", "Delete"))
-    yield from checks.not_negative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit")
+        yield causes.invalid("spec.updateStrategy", _go_strategy(strategy, partition=0, maxUnavailable=None),
+                             "must be 'RollingUpdate' or 'OnDelete'")
+    for field in ("whenDeleted", "whenScaled"):
+        yield from checks.choice(spec["persistentVolumeClaimRetentionPolicy"][field],
+                                 f"spec.persistentVolumeClaimRetentionPolicy.{field}", ("Retain", "Delete"))
+    claims = spec.get("volumeClaimTemplates") or []
+    for index, claim in enumerate(claims if old is None else ()):
+        yield from storage.claim_rules(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+    yield from checks.not_negative(spec, "spec", "replicas", "minReadySeconds")
     yield from checks.not_negative(spec.get("ordinals") or {}, "spec.ordinals", "start")
+    if spec.get("serviceName") and old is None:
+        yield from names.refused("spec.serviceName", spec["serviceName"], names.label(spec["serviceName"]))
     yield from _selector_rules(spec, "statefulset")
-    yield from template_rules(spec["template"], "spec.template")
+    if _is_readable(spec):
+        yield from template_rules(_with_claims(spec["template"], claims), "spec.template")
     yield from _kept_running(spec["template"], "spec.template", "StatefulSet")
     if old is not None and _fixed_part(spec) != _fixed_part(old.get("spec") or {}):
         yield causes.forbidden("spec", _STATEFUL)
+
+
+def _with_claims(template: Object, claims: list[Object]) -> Object:
+    """The template as the pods will have it: each claim is a volume, and each pod has a name of its own."""
+    pod = {field: value for field, value in (template.get("spec") or {}).items() if field not in _NAMED_LATER}
+    made = {str((claim.get("metadata") or {}).get("name") or ""): None for claim in claims}
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in made]
+    pod["volumes"] = volumes + [each for each in pod.get("volumes") or () if (each.get("name") or "") not in made]
+    return {**template, "spec": pod}
 
 
 def _fixed_part(spec: Object) -> Object:
@@ -278,7 +307,8 @@ def _daemon_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
         if checks.is_none(gone) and checks.is_none(more):
             yield causes.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
     elif strategy["type"] != "OnDelete":
-        yield causes.unsupported("spec.updateStrategy", _go_strategy(strategy), ("RollingUpdate", "OnDelete"))
+        yield causes.unsupported("spec.updateStrategy", _go_strategy(strategy, maxUnavailable=0, maxSurge=0),
+                                 ("RollingUpdate", "OnDelete"))
     yield from _fixed_selector(spec, old)
 
 
