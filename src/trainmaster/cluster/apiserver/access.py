@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, checks, columns, names, other_columns
+from trainmaster.cluster.apiserver import causes, checks, columns, labels, names, other_columns
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Kind
 from trainmaster.cluster.apiserver.rows import row
@@ -42,6 +42,12 @@ def _cluster_role_rules(role: Object, _old: Object | None) -> Iterator[Cause]:
     if aggregated is not None and not aggregated.get("clusterRoleSelectors"):
         yield causes.required("aggregationRule.clusterRoleSelectors",
                               "at least one clusterRoleSelector required if aggregationRule is non-nil")
+    for index, selector in enumerate((aggregated or {}).get("clusterRoleSelectors") or ()):
+        path = f"aggregationRule.clusterRoleSelectors[{index}]"
+        faults = list(labels.rules(selector, path))
+        yield from faults
+        if faults:
+            yield causes.invalid(path, None, "invalid label selector.")
 
 
 def _binding_defaults(binding: Object) -> None:

@@ -11,7 +11,7 @@ import orjson
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Json, Object, Resource
-from trainmaster.cluster.apiserver import causes, checks, labels, names, statuses, workload_columns
+from trainmaster.cluster.apiserver import causes, checks, labels, names, resource_names, statuses, workload_columns
 from trainmaster.cluster.apiserver.causes import Cause
 from trainmaster.cluster.apiserver.kind import Column, Kind, View
 from trainmaster.cluster.apiserver.rows import row
@@ -48,16 +48,19 @@ def _cpu(percent: int) -> Object:
         "type": "Utilization", "averageUtilization": percent}}}
 
 
-def _rules(scaler: Object, _old: Object | None) -> Iterator[Cause]:
+def _rules(scaler: Object, old: Object | None) -> Iterator[Cause]:
     spec = scaler["spec"]
     least, most = spec["minReplicas"], spec.get("maxReplicas") or 0
     if least < 1:
         yield causes.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
-    if most < 1:
+    if not most:
         yield causes.required("spec.maxReplicas", "must be set and greater than 0")
+    elif most < 0:
+        yield causes.invalid("spec.maxReplicas", most, "must be greater than or equal to 1")
     if least is not None and most < least:
         yield causes.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
-    yield from _target_rules(spec.get("scaleTargetRef") or {})
+    was = None if old is None else (old.get("spec") or {}).get("scaleTargetRef") or {}
+    yield from _target_rules(spec.get("scaleTargetRef") or {}, was)
     for index, metric in enumerate(spec["metrics"]):
         yield from _metric_rules(metric, f"spec.metrics[{index}]")
     if not least and not any(metric.get("type") in {"Object", "External"} for metric in spec["metrics"]):
@@ -67,13 +70,20 @@ def _rules(scaler: Object, _old: Object | None) -> Iterator[Cause]:
         yield from _direction_rules((spec.get("behavior") or {}).get(direction), f"spec.behavior.{direction}")
 
 
-def _target_rules(about: Object) -> Iterator[Cause]:
+def _target_rules(about: Object, was: Object | None) -> Iterator[Cause]:
     yield from _named_rules(about, "spec.scaleTargetRef")
-    version = about.get("apiVersion") or ""
-    if not version:
-        yield causes.invalid("spec.scaleTargetRef.apiVersion", "", "apiVersion must specify API group")
-    elif version.count("/") > 1:
-        yield causes.invalid("spec.scaleTargetRef.apiVersion", version, f"unexpected GroupVersion string: {version}")
+    version, kind = about.get("apiVersion") or "", about.get("kind") or ""
+    if was is not None and (version, kind) == (was.get("apiVersion") or "", was.get("kind") or ""):
+        return
+    yield from _version_rules(version, "spec.scaleTargetRef.apiVersion")
+    # One kind of the core group can be scaled.
+    if kind != "ReplicationController" and version.count("/") < 2 and version.partition("/")[0] in {"", version}:
+        yield causes.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
+
+
+def _version_rules(version: str, path: str) -> Iterator[Cause]:
+    if version.count("/") > 1:
+        yield causes.invalid(path, version, f"unexpected GroupVersion string: {version}")
 
 
 def _named_rules(about: Object, path: str) -> Iterator[Cause]:
@@ -111,6 +121,8 @@ def _source_rules(field: str, part: Object, path: str) -> Iterator[Cause]:
     if field in {"resource", "containerResource"}:
         if not part.get("name"):
             yield causes.required(f"{path}.name", "must specify a resource name")
+        elif field == "containerResource":
+            yield from resource_names.container_rules(part["name"], f"{path}.name")
         container = part.get("container") or ""
         if field == "containerResource" and not container:
             yield causes.required(f"{path}.container", "must specify a container")
@@ -118,7 +130,9 @@ def _source_rules(field: str, part: Object, path: str) -> Iterator[Cause]:
             yield from names.refused(f"{path}.container", container, names.label(container))
         return
     if field == "object":
-        yield from _named_rules(part.get("describedObject") or {}, f"{path}.describedObject")
+        about = part.get("describedObject") or {}
+        yield from _named_rules(about, f"{path}.describedObject")
+        yield from _version_rules(about.get("apiVersion") or "", f"{path}.describedObject.apiVersion")
     name = (part.get("metric") or {}).get("name") or ""
     if not name:
         yield causes.required(f"{path}.metric.name", "must specify a metric name")
@@ -165,7 +179,8 @@ def _direction_rules(rules: Json, path: str) -> Iterator[Cause]:
     if rules is None:
         return
     window = rules.get("stabilizationWindowSeconds")
-    yield from checks.not_negative(rules, path, "stabilizationWindowSeconds")
+    if window is not None and window < 0:
+        yield causes.invalid(f"{path}.stabilizationWindowSeconds", window, "must be greater than or equal to zero")
     if window is not None and window > _WINDOW:
         yield causes.invalid(f"{path}.stabilizationWindowSeconds", window, f"must be less than or equal to {_WINDOW}")
     yield from checks.choice(rules.get("selectPolicy"), f"{path}.selectPolicy", ("Disabled", "Max", "Min"))
@@ -173,13 +188,16 @@ def _direction_rules(rules: Json, path: str) -> Iterator[Cause]:
         yield causes.required(f"{path}.policies", "must specify at least one Policy")
     for index, policy in enumerate(rules.get("policies") or ()):
         at = f"{path}.policies[{index}]"
-        yield from checks.choice(policy.get("type"), f"{at}.type", ("Percent", "Pods"))
+        yield from checks.choice(policy.get("type") or "", f"{at}.type", ("Percent", "Pods"))
         for field in ("value", "periodSeconds"):
             if (policy.get(field) or 0) <= 0:
                 yield causes.invalid(f"{at}.{field}", policy.get(field) or 0, "must be greater than zero")
         if (policy.get("periodSeconds") or 0) > _PERIOD:
             yield causes.invalid(f"{at}.periodSeconds", policy["periodSeconds"],
                                  f"must be less than or equal to {_PERIOD}")
+    tolerance = rules.get("tolerance")
+    if tolerance is not None and quantity.parse(tolerance) < 0:
+        yield causes.invalid(f"{path}.tolerance", str(tolerance), "must be greater than or equal to 0")
 
 
 def _is_cpu_percent(metric: Object) -> bool:
