@@ -27,10 +27,11 @@ _FIELDS = (
 )
 _NEW_FIELDS = {".".join((NEW_NAMES.get(field.split(".")[0], field.split(".")[0]), *field.split(".")[1:])): field
                for field in _FIELDS if field != "source"}
-_LONGEST = {"action": 128, "reason": 128, "reportingInstance": 128, "note": 1024}
+_LONGEST = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
 _OLD_ONLY = ("firstTimestamp", "lastTimestamp", "count", "source")      # what the core group has is said otherwise now
-_FIXED = ("regarding", "related", "reason", "action", "type", "reportingController", "reportingInstance", "note",
-          "eventTime")
+_FIXED = ("involvedObject", "reason", "message", *_OLD_ONLY, "type", "eventTime", "action", "related",
+          "reportingComponent", "reportingInstance")
+_NEWLY = {"reportingComponent": "reportingController"}      # the one that is told by its new name
 
 
 def to_new(event: Object) -> Object:
@@ -39,46 +40,60 @@ def to_new(event: Object) -> Object:
 
 
 def to_core(event: Object) -> Object:
-    found = {**{_OLD_NAMES.get(field, field): value for field, value in event.items()},
-             "apiVersion": "v1", "kind": "Event"}
+    found = {**_renamed(event), "apiVersion": "v1", "kind": "Event"}
     _settle(found, None)
     return found
 
 
 def _core_rules(event: Object, _old: Object | None) -> Iterator[Cause]:
-    about = (event.get("involvedObject") or {}).get("namespace") or ""
-    home = event["metadata"].get("namespace")
-    homes = {about} if about else {"default", "kube-system"} if event.get("eventTime") else {"default"}
-    if home not in homes and not (about and event.get("eventTime")):
+    """What both groups ask for: more of an event with the newer field for its time."""
+    yield from _shared_rules(event, "reportingComponent")
+
+
+def _shared_rules(event: Object, reporter: str) -> Iterator[Cause]:
+    about, home = (event.get("involvedObject") or {}).get("namespace") or "", event["metadata"].get("namespace")
+    timed = bool(event.get("eventTime"))
+    homes = {about} if about else {"default", "kube-system"} if timed else {"default"}
+    if home not in homes and not (about and timed):
         yield causes.invalid("involvedObject.namespace", about, "does not match event.namespace")
+    if not timed:
+        return
+    controller = event.get("reportingComponent") or ""
+    if not controller:
+        yield causes.required(reporter)
+    yield from names.refused(reporter, controller, names.qualified(controller))
+    for field, most in _LONGEST.items():
+        said = event.get(field) or ""
+        if not said and field != "message":
+            yield causes.required(field)
+        if len(said.encode("utf-8", "replace")) > most:
+            yield causes.invalid(field, "", f"can have at most {most} characters")
 
 
 def _new_rules(event: Object, old: Object | None) -> Iterator[Cause]:
+    """Faults are told by the names of the core group, as a real server does."""
+    found, was = _renamed(event), None if old is None else _renamed(old)
+    yield from _shared_rules(found, "reportingController")
+    series = event.get("series")
+    if series is not None and series != (was or {}).get("series"):
+        if (series.get("count") or 0) < 2:
+            yield causes.invalid("series.count", "", "should be at least 2")
+        if not series.get("lastObservedTime"):
+            yield causes.required("series.lastObservedTime")
+    if was is not None:
+        for field in _FIXED:
+            yield from checks.unchanged(found.get(field), was.get(field), _NEWLY.get(field, field))
+        return
     if not event.get("eventTime"):
         yield causes.required("eventTime")
-    controller = event.get("reportingController") or ""
-    if not controller:
-        yield causes.required("reportingController")
-    yield from names.refused("reportingController", controller, names.qualified(controller))
-    for field in ("reportingInstance", "action", "reason"):
-        if not event.get(field):
-            yield causes.required(field)
-    for field, most in _LONGEST.items():
-        if len(event.get(field) or "") > most:
-            yield causes.invalid(_OLD_NAMES.get(field, field), "", f"can have at most {most} characters")
     if event.get("type") not in {"Normal", "Warning"}:
         yield causes.invalid("type", "", f"has invalid value: {event.get('type') or ''}")
-    if old is None:
-        for field in (each for each in _OLD_ONLY if event.get(NEW_NAMES[each])):
-            yield causes.invalid(field, "", "needs to be unset")
-    if event.get("series") is not None and event["series"] != (old or {}).get("series"):
-        if (event["series"].get("count") or 0) < 2:
-            yield causes.invalid("series.count", "", "should be at least 2")
-        if not event["series"].get("lastObservedTime"):
-            yield causes.required("series.lastObservedTime")
-    if old is not None:
-        for field in _FIXED:
-            yield from checks.unchanged(event.get(field), old.get(field), field)
+    for field in (each for each in _OLD_ONLY if found.get(each)):
+        yield causes.invalid(field, "", "needs to be unset")
+
+
+def _renamed(event: Object) -> Object:
+    return {_OLD_NAMES.get(field, field): value for field, value in event.items()}
 
 
 def _column(column: Column) -> Column:

@@ -20,6 +20,7 @@ from trainmaster.cluster.apiserver import (
     endpoints,
     events,
     jobs,
+    metadata,
     names,
     network,
     nodes,
@@ -50,7 +51,9 @@ BINDINGS = Resource("", "v1", "bindings", "Binding")
 
 
 def _namespace_begin(namespace: Object) -> None:
-    namespace["spec"] = {"finalizers": ["kubernetes"]}
+    spec = namespace.setdefault("spec", {})
+    held = spec.get("finalizers") or []
+    spec["finalizers"] = held if "kubernetes" in held else [*held, "kubernetes"]
     namespace["status"] = {"phase": "Active"}
 
 
@@ -58,6 +61,11 @@ def _namespace_defaults(namespace: Object) -> None:
     meta = namespace["metadata"]
     if meta.get("name"):
         meta.setdefault("labels", {}).setdefault(NAMESPACE_LABEL, meta["name"])
+
+
+def _namespace_rules(namespace: Object, old: Object | None) -> Iterator[Cause]:
+    for index, name in enumerate((namespace.get("spec") or {}).get("finalizers") or ()):
+        yield from metadata.finalizer(name, "spec.finalizers" if old is None else f"spec.finalizers[{index}]")
 
 
 def _namespace_carry(namespace: Object, old: Object) -> None:
@@ -119,7 +127,7 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 def _typed_secret_rules(secret: Object) -> Iterator[Cause]:
     type_, data = secret.get("type"), secret.get("data") or {}
     wanted = _SECRET_KEYS.get(str(type_), ())
-    missing = [key for key in wanted if key not in data]
+    missing = [key for key in wanted if key not in data or (key == "ssh-privatekey" and not data[key])]
     if type_ == "kubernetes.io/basic-auth" and len(missing) < len(wanted):
         missing = []
     for key in missing:
@@ -196,7 +204,7 @@ _POD_FIELDS = (
 BUILT_IN: tuple[Kind, ...] = (
     row("v1", "namespaces", naming=names.label, answers_object=True,
         parts=(Subresource("finalize", "Namespace", ("update",)),), selectable=("status.phase",),
-        begin=_namespace_begin, defaults=_namespace_defaults, carry=_namespace_carry,
+        begin=_namespace_begin, defaults=_namespace_defaults, carry=_namespace_carry, rules=_namespace_rules,
         ending=_namespace_ending, status_carry=statuses.namespace_defaults,
         status_rules=statuses.namespace, content_finalizers=True, columns=columns.NAMESPACE),
     row("v1", "nodes", keeps_status=True, parts=(Subresource("proxy", "NodeProxyOptions", _PROXIED),),

@@ -54,6 +54,13 @@ def of_deletion(sent: Object, was: Object, part: str) -> Iterator[Cause]:
             yield causes.invalid(f"metadata.{field}", sent[field], checks.IMMUTABLE)
 
 
+def finalizer(name: str, path: str) -> Iterator[Cause]:
+    """The faults of one who must agree to the end of a namespace's content."""
+    yield from names.refused(path, name, names.qualified(name))
+    if "/" not in name and name not in _OF_ONE_WORD:
+        yield causes.invalid(path, name, _BARE)
+
+
 def _finalizers(found: list[str], *, custom: bool) -> Iterator[Cause]:
     for finalizer in found:
         yield from names.refused("metadata.finalizers", finalizer, names.qualified(finalizer))
