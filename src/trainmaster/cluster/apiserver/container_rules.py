@@ -6,15 +6,13 @@ from fractions import Fraction
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, checks, field_references, names, security_rules
+from trainmaster.cluster.apiserver import causes, checks, field_references, names, resource_names, security_rules
 from trainmaster.cluster.apiserver.causes import Cause
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _PLAIN_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-_STANDARD_RESOURCES = checks.COUNTED | {"storage", "requests.storage"} | {
-    f"{group}.{name}" for group in ("requests", "limits") for name in _PLAIN_RESOURCES}
 _HUGE = "hugepages-"
 _OF_PODS = ("cpu", "memory")
 _NO_SOURCE = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
@@ -289,11 +287,11 @@ def resource_rules(resources: Object, path: str, spec: Object, *, of_pod: bool =
         limit = limits.get(name)
         if amount == limit:      # the usual case: what is not asked for is what the limit is
             continue
-        divisible = _is_divisible(name)
+        shared = resource_names.is_shared(name)
         if limit is None:
-            if not divisible:
+            if not shared:
                 yield causes.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-        elif not divisible and quantity.parse(amount) != quantity.parse(limit):
+        elif not shared and quantity.parse(amount) != quantity.parse(limit):
             yield causes.invalid(f"{path}.requests", str(amount), f"must be equal to {name} limit of {limit}")
         elif quantity.parse(amount) > quantity.parse(limit):
             yield causes.invalid(f"{path}.requests", str(amount), f"must be less than or equal to {name} limit of "
@@ -306,14 +304,9 @@ def resource_rules(resources: Object, path: str, spec: Object, *, of_pod: bool =
         yield from _claim_rules(resources["claims"], f"{path}.claims", spec)
 
 
-def _is_divisible(name: str) -> bool:
-    """Whether more can be promised than there is."""
-    return ("/" not in name or "kubernetes.io/" in name) and not name.startswith(_HUGE)
-
-
 def _amount_rules(name: str, amount: str, path: str, *, of_pod: bool) -> Iterator[Cause]:
     if name not in _PLAIN_RESOURCES or (of_pod and name not in _OF_PODS):
-        yield from _resource_name_rules(name, path, of_pod=of_pod)
+        yield from (_name_rules_of_pods if of_pod else resource_names.container_rules)(name, path)
     found = quantity.parse(amount)
     if found.numerator < 0:      # comparing fractions takes ten times as long
         yield causes.invalid(path, amount, "must be greater than or equal to 0")
@@ -328,24 +321,14 @@ def _is_multiple(amount: Fraction, size: str) -> bool:
         page = quantity.parse(size)
     except ValueError:
         return False
-    return page > 0 and page.denominator == 1 and math.ceil(amount) % page == 0
+    return page > 0 and page.denominator == 1 and math.ceil(abs(amount)) % page == 0
 
 
-def _resource_name_rules(name: str, path: str, *, of_pod: bool) -> Iterator[Cause]:
-    faults = names.qualified(name)
-    yield from names.refused(path, name, faults)
-    unknown = not faults and "/" not in name and name not in _STANDARD_RESOURCES and name not in _PLAIN_RESOURCES \
-        and not name.removeprefix("requests.").startswith(_HUGE)
-    if unknown:
-        yield causes.invalid(path, name, "must be a standard resource type or fully qualified")
-    if of_pod:
-        if not unknown and not faults and not name.startswith(_HUGE):
-            yield causes.unsupported(path, name, sorted((*_OF_PODS, _HUGE)))
-    elif "/" not in name:
-        if not name.startswith(_HUGE):
-            yield causes.invalid(path, name, "must be a standard resource for containers")
-    elif "kubernetes.io/" not in name and not _is_extended(name):
-        yield causes.invalid(path, name, "doesn't follow extended resource name standard")
+def _name_rules_of_pods(name: str, path: str) -> Iterator[Cause]:
+    faults = list(resource_names.rules(name, path))
+    yield from faults
+    if not faults and not name.startswith(_HUGE):
+        yield causes.unsupported(path, name, sorted((*_OF_PODS, _HUGE)))
 
 
 def _is_extended(name: str) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import addresses, causes, checks, names, pod_rules, statuses
+from trainmaster.cluster.apiserver import addresses, causes, checks, names, placement_rules, statuses
 from trainmaster.cluster.apiserver.causes import Cause
 
 _FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*", re.ASCII)

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 
-from trainmaster.api.meta import Json, Object
-from trainmaster.cluster.apiserver import causes, checks, labels, names
+from trainmaster.api.meta import Object
+from trainmaster.cluster.apiserver import causes, checks, labels, names, node_selectors
 from trainmaster.cluster.apiserver.causes import Cause
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _REQUIRED, _PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", \
     "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def rules(spec: Object, path: str) -> Iterator[Cause]:
     for index, toleration in enumerate(spec.get("tolerations") or ()):
-        yield from _toleration_rules(toleration, f"{path}.tolerations[{index}]")
+        yield from toleration_rules(toleration, f"{path}.tolerations[{index}]")
     if spec.get("affinity"):
         yield from _affinity_rules(spec["affinity"], f"{path}.affinity")
     for index, gate in enumerate(spec.get("readinessGates") or ()):
@@ -83,7 +82,7 @@ def _label_key_rules(term: Object, path: str) -> Iterator[Cause]:
                                  "exists in both matchLabelKeys and mismatchLabelKeys")
 
 
-def _toleration_rules(toleration: Object, path: str) -> Iterator[Cause]:
+def toleration_rules(toleration: Object, path: str) -> Iterator[Cause]:
     key, operator = toleration.get("key") or "", toleration.get("operator") or ""
     value, effect = toleration.get("value") or "", toleration.get("effect") or ""
     if key:
@@ -105,60 +104,17 @@ def _toleration_rules(toleration: Object, path: str) -> Iterator[Cause]:
 
 
 def _node_affinity_rules(affinity: Object, path: str) -> Iterator[Cause]:
-    required = affinity.get(_REQUIRED)
-    if required is not None:
-        terms = required.get("nodeSelectorTerms") or []
-        if not terms:
-            yield causes.required(f"{path}.{_REQUIRED}.nodeSelectorTerms",
-                                  "must have at least one node selector term")
-        for index, term in enumerate(terms):
-            yield from _node_term_rules(term, f"{path}.{_REQUIRED}.nodeSelectorTerms[{index}]", values_too=True)
+    if affinity.get(_REQUIRED) is not None:
+        yield from node_selectors.rules(affinity[_REQUIRED], f"{path}.{_REQUIRED}")
     for index, weighted in enumerate(affinity.get(_PREFERRED) or ()):
         at = f"{path}.{_PREFERRED}[{index}]"
         yield from _weight_rules(weighted, at)
-        yield from _node_term_rules(weighted.get("preference") or {}, f"{at}.preference", values_too=False)
+        yield from node_selectors.term_rules(weighted.get("preference") or {}, f"{at}.preference", values=False)
 
 
 def _weight_rules(weighted: Object, path: str) -> Iterator[Cause]:
     if not 1 <= (weighted.get("weight") or 0) <= 100:
         yield causes.invalid(f"{path}.weight", weighted.get("weight") or 0, "must be in the range 1-100")
-
-
-def _node_term_rules(term: Object, path: str, *, values_too: bool) -> Iterator[Cause]:
-    for index, expression in enumerate(term.get("matchExpressions") or ()):
-        yield from _node_label_rules(expression, f"{path}.matchExpressions[{index}]", values_too=values_too)
-    for index, expression in enumerate(term.get("matchFields") or ()):
-        yield from _node_field_rules(expression, f"{path}.matchFields[{index}]")
-
-
-def _node_label_rules(expression: Object, path: str, *, values_too: bool) -> Iterator[Cause]:
-    operator, key = expression.get("operator") or "", expression.get("key") or ""
-    values: Json = expression.get("values") or []
-    if operator not in _NODE_OPERATORS:
-        yield causes.invalid(f"{path}.operator", operator, "not a valid selector operator")
-    elif operator in {"In", "NotIn"} and not values:
-        yield causes.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-    elif operator in {"Exists", "DoesNotExist"} and values:
-        yield causes.forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-    elif operator in {"Gt", "Lt"} and len(values) != 1:
-        yield causes.required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
-    yield from names.refused(f"{path}.key", key, names.qualified(key))
-    for index, value in enumerate(values if values_too else ()):
-        yield from names.refused(f"{path}.values[{index}]", value, names.label_value(value))
-
-
-def _node_field_rules(expression: Object, path: str) -> Iterator[Cause]:
-    operator, key = expression.get("operator") or "", expression.get("key") or ""
-    values: Json = expression.get("values") or []
-    if operator not in {"In", "NotIn"}:
-        yield causes.invalid(f"{path}.operator", operator, "not a valid selector operator")
-    elif len(values) != 1:
-        yield causes.required(f"{path}.values", "must be only one value when `operator` is 'In' or 'NotIn' for node "
-                              "field selector")
-    if key != "metadata.name":
-        yield causes.invalid(f"{path}.key", key, "not a valid field selector key")
-    for index, value in enumerate(values if key == "metadata.name" else ()):
-        yield from names.refused(f"{path}.values[{index}]", value, names.subdomain(value))
 
 
 def _pod_term_rules(term: Object, path: str) -> Iterator[Cause]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, pod_resources, pod_rules, pod_updates
+from trainmaster.cluster.apiserver import causes, pod_resources, pod_rules, pod_updates, volume_sources
 from trainmaster.cluster.apiserver.causes import Cause
 
 QOS_RESOURCES = ("cpu", "memory")
@@ -27,13 +27,6 @@ _SPEC_DEFAULTS: Object = {
 _POD_DEFAULTS: Object = {
     "serviceAccountName": "default", "priority": 0, "enableServiceLinks": True,
     "preemptionPolicy": "PreemptLowerPriority",
-}
-_VOLUME_DEFAULTS: dict[str, Object] = {
-    "hostPath": {"type": ""},
-    "iscsi": {"iscsiInterface": "default"},
-    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
-    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
-    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
 # Kinds of volume source that carry file modes: rw-r--r--.
 _WITH_MODES = ("configMap", "secret", "projected", "downwardAPI")
@@ -187,10 +180,7 @@ def _http_defaults(action: Object) -> None:
 def _volume_defaults(volume: Object) -> None:
     if set(volume) <= {"name"}:
         volume["emptyDir"] = {}
-    for source, values in _VOLUME_DEFAULTS.items():
-        if isinstance(volume.get(source), dict):
-            for name, value in values.items():
-                volume[source].setdefault(name, value)
+    volume_sources.defaults(volume)
     if isinstance(volume.get("image"), dict) and not volume["image"].get("pullPolicy"):
         volume["image"]["pullPolicy"] = pull_policy(str(volume["image"].get("reference") or ""))
     for source in _WITH_MODES:

@@ -1,13 +1,19 @@
 """What the volumes of a pod may be made of. A table: each source with the rule for what it says."""
 
-import posixpath
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from trainmaster.api import quantity
 from trainmaster.api.meta import Object
-from trainmaster.cluster.apiserver import causes, checks, container_rules, field_references, names, storage, volume_sources
+from trainmaster.cluster.apiserver import (
+    causes,
+    checks,
+    container_rules,
+    field_references,
+    names,
+    storage,
+    volume_sources,
+)
 from trainmaster.cluster.apiserver.causes import Cause
 
 _Rule: TypeAlias = Callable[[Object, str], Iterator[Cause]]
@@ -15,19 +21,10 @@ _Rule: TypeAlias = Callable[[Object, str], Iterator[Cause]]
 _LARGEST_MODE = 0o777
 _NO_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _SHORTEST_TOKEN, _LONGEST_TOKEN = 600, 2**32
-_LONGEST_DRIVER = 63
 _LONGEST_PORTAL = 64
-_LONGEST_TENANT = 64
 _LARGEST_LUN = 255
-_ISCSI_NAMES = {
-    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+", re.ASCII),
-    "eui": re.compile(r"eui.[A-Za-z0-9]{16}"),
-    "naa": re.compile(r"naa.[A-Za-z0-9]{32}"),
-}
 _PROJECTED = ("secret", "configMap", "downwardAPI", "serviceAccountToken")
 _TWICE = "conflicting duplicate paths"
-_DISK_PATH = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
-_BLOB_PATH = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 
 
 def judged(volumes: Sequence[Object], path: str, pod: str) -> tuple[dict[str, Object], list[Cause]]:
@@ -96,28 +93,9 @@ def _empty(source: Object, path: str) -> Iterator[Cause]:
         yield causes.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _host(source: Object, path: str) -> Iterator[Cause]:
-    where = source.get("path") or ""
-    if not where:
-        yield causes.required(f"{path}.path")
-        return
-    yield from checks.no_steps_back(where, f"{path}.path")
-    yield from checks.choice(source.get("type"), f"{path}.type", volume_sources.PATH_TYPES)
-
-
 def _git(source: Object, path: str) -> Iterator[Cause]:
     yield from _needing("repository")(source, path)
     yield from checks.below(source.get("directory") or "", f"{path}.directory")
-
-
-def _disk(field: str) -> _Rule:
-    """The rule of a disk of a cloud, called by `field`."""
-    def rule(source: Object, path: str) -> Iterator[Cause]:
-        yield from _needing(field)(source, path)
-        if not 0 <= (source.get("partition") or 0) <= 255:
-            yield causes.invalid(f"{path}.partition", source["partition"], "must be between 1 and 255, inclusive")
-
-    return rule
 
 
 def _mode_rules(source: Object, path: str, field: str = "defaultMode") -> Iterator[Cause]:
@@ -231,12 +209,6 @@ def _template(source: Object, path: str) -> Iterator[Cause]:
     yield from storage.claim_rules(template.get("spec") or {}, f"{at}.spec")
 
 
-def _nfs(source: Object, path: str) -> Iterator[Cause]:
-    yield from _needing("server", "path")(source, path)
-    if not posixpath.isabs(source.get("path") or ""):
-        yield causes.invalid(f"{path}.path", source.get("path") or "", "must be an absolute path")
-
-
 def _iscsi(source: Object, path: str) -> Iterator[Cause]:
     yield from _needing("targetPortal", "iqn")(source, path)
     if name := source.get("iqn"):
@@ -250,56 +222,10 @@ def _iscsi(source: Object, path: str) -> Iterator[Cause]:
 
 
 def _iscsi_name(name: str, path: str) -> Iterator[Cause]:
-    pattern = _ISCSI_NAMES.get(name[:3])
-    if pattern is None:
+    if not name.startswith(tuple(volume_sources.INITIATORS)):
         yield causes.invalid(path, name, "must be valid format starting with iqn, eui, or naa")
-    elif len(name) > names.MOST_MATCHED or not pattern.fullmatch(name):
-        yield causes.invalid(path, name, "must be valid format")
-
-
-def _fibre(source: Object, path: str) -> Iterator[Cause]:
-    targets, ids, lun = source.get("targetWWNs") or [], source.get("wwids") or [], source.get("lun")
-    if not targets and not ids:
-        yield causes.required(f"{path}.targetWWNs", "must specify either targetWWNs or wwids, but not both")
-    if targets and ids:
-        yield causes.invalid(f"{path}.targetWWNs", targets, "targetWWNs and wwids can not be specified simultaneously")
-    if not targets:
-        return
-    if lun is None:
-        yield causes.required(f"{path}.lun", "lun is required if targetWWNs is specified")
-    elif not 0 <= lun <= _LARGEST_LUN:
-        yield causes.invalid(f"{path}.lun", lun, "must be between 0 and 255, inclusive")
-
-
-def _flocker(source: Object, path: str) -> Iterator[Cause]:
-    name = source.get("datasetName") or ""
-    if not name and not source.get("datasetUUID"):
-        yield causes.required(path, "one of datasetName and datasetUUID is required")
-    if name and source.get("datasetUUID"):
-        yield causes.invalid(path, "resource", "datasetName and datasetUUID can not be specified simultaneously")
-    if "/" in name:
-        yield causes.invalid(f"{path}.datasetName", name, "must not contain '/'")
-
-
-def _quobyte(source: Object, path: str) -> Iterator[Cause]:
-    pairs = "must be a host:port pair or multiple pairs separated by commas"
-    registry = source.get("registry") or ""
-    if not registry:
-        yield causes.required(f"{path}.registry", pairs)
-    elif len(source.get("tenant") or "") > _LONGEST_TENANT:
-        yield causes.required(f"{path}.tenant", "must be a UUID and may not exceed a length of 64 characters")
     else:
-        for pair in registry.split(","):
-            if ":" not in pair or (pair.count(":") > 1 and not pair.startswith("[")):
-                yield causes.invalid(f"{path}.registry", registry, pairs)
-    yield from _needing("volume")(source, path)
-
-
-def _flex(source: Object, path: str) -> Iterator[Cause]:
-    yield from _needing("driver")(source, path)
-    for key in source.get("options") or {}:
-        if f".{key.partition('/')[0].lower()}".endswith((".kubernetes.io", ".k8s.io")):
-            yield causes.invalid(f"{path}.options[{key}]", key, "kubernetes.io and k8s.io namespaces are reserved")
+        yield from volume_sources.initiator_rules(name, path)
 
 
 def _with_secret(*fields: str) -> _Rule:
@@ -312,17 +238,6 @@ def _with_secret(*fields: str) -> _Rule:
     return rule
 
 
-def _azure_disk(source: Object, path: str) -> Iterator[Cause]:
-    yield from _needing("diskName", "diskURI")(source, path)
-    yield from checks.choice(source.get("cachingMode"), f"{path}.cachingMode", ("None", "ReadOnly", "ReadWrite"))
-    kind, address = source.get("kind"), source.get("diskURI") or ""
-    yield from checks.choice(kind, f"{path}.kind", ("Dedicated", "Managed", "Shared"))
-    if kind == "Managed" and not address.startswith("/subscriptions/"):
-        yield causes.unsupported(f"{path}.diskURI", address, (_DISK_PATH,))
-    elif kind is not None and kind != "Managed" and not address.startswith("https://"):
-        yield causes.unsupported(f"{path}.diskURI", address, (_BLOB_PATH,))
-
-
 def _storage_os(source: Object, path: str) -> Iterator[Cause]:
     yield from _needing("volumeName")(source, path)
     for field in ("volumeName", "volumeNamespace"):
@@ -331,18 +246,8 @@ def _storage_os(source: Object, path: str) -> Iterator[Cause]:
     yield from _with_secret()(source, path)
 
 
-def driver_rules(name: str, path: str) -> Iterator[Cause]:
-    """The name of a storage driver."""
-    if not name:
-        yield causes.required(path)
-        return
-    if len(name.encode()) > _LONGEST_DRIVER:
-        yield causes.too_long(path, _LONGEST_DRIVER)
-    yield from names.refused(path, name, names.subdomain(name.lower()))
-
-
 def _driver(source: Object, path: str) -> Iterator[Cause]:
-    yield from driver_rules(source.get("driver") or "", f"{path}.driver")
+    yield from volume_sources.driver_rules(source.get("driver") or "", f"{path}.driver")
     secret = source.get("nodePublishSecretRef")
     if secret is not None and not secret.get("name"):
         yield causes.required(f"{path}.nodePublishSecretRef.name")
@@ -354,17 +259,20 @@ def _image(source: Object, path: str) -> Iterator[Cause]:
     yield from container_rules.pull_policy_rules(source.get("pullPolicy") or "", f"{path}.pullPolicy")
 
 
+def _like(*sources: str) -> dict[str, _Rule]:
+    """Those of which a pod says the same as a PersistentVolume."""
+    return {source: volume_sources.SOURCES[source] for source in sources}
+
+
 # In the order in which Kubernetes looks at them: of two, the first counts.
 _SOURCES: dict[str, _Rule] = {
-    "emptyDir": _empty, "hostPath": _host, "gitRepo": _git, "gcePersistentDisk": _disk("pdName"),
-    "awsElasticBlockStore": _disk("volumeID"), "secret": _keyed("secretName"), "nfs": _nfs, "iscsi": _iscsi,
-    "glusterfs": _needing("endpoints", "path"), "flocker": _flocker, "persistentVolumeClaim": _needing("claimName"),
-    "rbd": _needing("monitors", "image"), "cinder": _with_secret("volumeID"), "cephfs": _needing("monitors"),
-    "quobyte": _quobyte, "downwardAPI": _described, "fc": _fibre, "flexVolume": _flex, "configMap": _keyed("name"),
-    "azureFile": _needing("secretName", "shareName"), "vsphereVolume": _needing("volumePath"),
-    "photonPersistentDisk": _needing("pdID"), "portworxVolume": _needing("volumeID"), "azureDisk": _azure_disk,
-    "storageos": _storage_os, "projected": _projected, "scaleIO": _needing("gateway", "system", "volumeName"),
-    "csi": _driver, "ephemeral": _template, "image": _image,
+    "emptyDir": _empty, **_like("hostPath"), "gitRepo": _git, **_like("gcePersistentDisk", "awsElasticBlockStore"),
+    "secret": _keyed("secretName"), **_like("nfs"), "iscsi": _iscsi, **_like("glusterfs", "flocker"),
+    "persistentVolumeClaim": _needing("claimName"), **_like("rbd"), "cinder": _with_secret("volumeID"),
+    **_like("cephfs", "quobyte"), "downwardAPI": _described, **_like("fc", "flexVolume"), "configMap": _keyed("name"),
+    **_like("azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk"),
+    "storageos": _storage_os, "projected": _projected, **_like("scaleIO"), "csi": _driver, "ephemeral": _template,
+    "image": _image,
 }
 # Where Kubernetes says another word than the field's.
 _SAID_OF = {"gcePersistentDisk": "persistentDisk"}

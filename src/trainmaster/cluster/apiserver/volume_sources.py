@@ -16,7 +16,7 @@ Rules: TypeAlias = Callable[[Object, str], Iterator[Cause]]
 PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _LONGEST_DRIVER = 63
 _LONGEST_TENANT, _LONGEST_PORTAL = 64, 64
-_INITIATORS = {
+INITIATORS = {
     "iqn": re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+$", re.ASCII),
     "eui": re.compile(r"eui.[A-Za-z0-9]{16}", re.ASCII), "naa": re.compile(r"naa.[A-Za-z0-9]{32}", re.ASCII),
 }
@@ -28,6 +28,7 @@ _BLOB = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-nam
 
 
 def defaults(spec: Object) -> None:
+    """Also those of the sources of a pod's volume."""
     for source, values in _DEFAULTS.items():
         found = spec.get(source)
         if not isinstance(found, dict):
@@ -80,8 +81,7 @@ def _path_rules(source: Object, path: str) -> Iterator[Cause]:
     if not where:
         yield causes.required(f"{path}.path")
         return
-    if ".." in where.split("/"):
-        yield causes.invalid(f"{path}.path", where, "must not contain '..'")
+    yield from checks.no_steps_back(where, f"{path}.path")
     yield from checks.choice(source.get("type"), f"{path}.type", PATH_TYPES)
 
 
@@ -112,18 +112,19 @@ def _secret_rules(secret: Object, path: str) -> Iterator[Cause]:
 def _iscsi_rules(source: Object, path: str) -> Iterator[Cause]:
     yield from _required(source, path, "targetPortal", "iqn")
     if source.get("iqn"):
-        yield from _initiator_rules(source["iqn"], f"{path}.iqn")
+        yield from initiator_rules(source["iqn"], f"{path}.iqn")
     yield from _byte_rules(source.get("lun") or 0, f"{path}.lun")
     if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None:
         yield causes.required(f"{path}.secretRef")
     if source.get("secretRef") is not None:
         yield from _required(source["secretRef"], f"{path}.secretRef", "name")
     if source.get("initiatorName") is not None:
-        yield from _initiator_rules(source["initiatorName"], f"{path}.initiatorname")
+        yield from initiator_rules(source["initiatorName"], f"{path}.initiatorname")
 
 
-def _initiator_rules(name: str, path: str) -> Iterator[Cause]:
-    form = _INITIATORS.get(name[:3])
+def initiator_rules(name: str, path: str) -> Iterator[Cause]:
+    """The faults in what a target of iSCSI, or who asks it, is called."""
+    form = INITIATORS.get(name[:3])
     if form is None or not form.fullmatch(name):
         yield causes.invalid(path, name, "must be valid format")
 
