@@ -141,31 +141,56 @@ def _go_success(policy: Object) -> Object:
 
 
 def _update_rules(spec: Object, old: Object, job: Object) -> Iterator[Cause]:
-    if spec.get("completions") != old.get("completions") and not _resized(spec, old):
-        yield causes.invalid("spec.completions", spec.get("completions"), checks.IMMUTABLE)
+    yield from _completion_rules(spec, old)
     yield from checks.unchanged(spec.get("selector"), old.get("selector"), "spec.selector")
-    started = (job.get("status") or {}).get("startTime")
-    if _fixed_template(spec, old, loose=bool(old.get("suspend")) and not started) != old["template"]:
-        yield causes.invalid("spec.template", spec["template"], checks.IMMUTABLE)
+    yield from _template_rules(spec, old, waits=bool(old.get("suspend")) and _rests(job.get("status") or {}))
     for field in _FIXED:
         yield from checks.unchanged(spec.get(field), old.get(field), f"spec.{field}")
 
 
-def _resized(spec: Object, old: Object) -> bool:
-    """An indexed job may grow or shrink while completions and parallelism stay the same number."""
-    return (spec.get("completionMode") == "Indexed" and old.get("completions") == old.get("parallelism")
-            and spec.get("completions") is not None and spec.get("completions") == spec.get("parallelism"))
+def _completion_rules(spec: Object, old: Object) -> Iterator[Cause]:
+    """An indexed job may grow or shrink while completions and parallelism are the same number."""
+    now = spec.get("completions")
+    if now == old.get("completions"):
+        return
+    if spec.get("completionMode") != "Indexed":
+        yield causes.invalid("spec.completions", now, checks.IMMUTABLE)
+    elif now is not None and now != spec.get("parallelism"):
+        yield causes.invalid("spec.completions", now, "can only be modified in tandem with spec.parallelism")
 
 
-def _fixed_template(spec: Object, old: Object, *, loose: bool) -> Object:
-    """The new template with whatever may change put back."""
-    template = spec["template"]
-    if not loose:
-        return dict(template)
-    was = old["template"]
-    pod = {**template["spec"], **{field: (was.get("spec") or {}).get(field) for field in _SCHEDULING}}
-    kept = {field: value for field, value in pod.items() if field not in _SCHEDULING or value is not None}
-    return {**template, "metadata": was.get("metadata"), "spec": kept}
+def _template_rules(spec: Object, old: Object, *, waits: bool) -> Iterator[Cause]:
+    """The template stays; before a job starts, where its pods go and what their containers ask for may change."""
+    now, was = spec["template"], old["template"]
+    if not waits:
+        yield from checks.unchanged(now, was, "spec.template")
+        return
+    fixed, before = _without_amounts(now.get("spec") or {}, was), _without_amounts(was.get("spec") or {}, now)
+    if fixed != before:
+        yield causes.invalid("spec.template.spec", now.get("spec"), checks.IMMUTABLE)
+
+
+def _rests(status: Object) -> bool:
+    """Nothing of the job runs: it has not begun, or was stopped again."""
+    stopped = any(each.get("type") == "Suspended" and each.get("status") == "True"
+                  for each in status.get("conditions") or ())
+    return (not status.get("startTime") or stopped) and not status.get("active")
+
+
+def _without_amounts(spec: Object, other: Object) -> Object:
+    """What stays of a pod of a job that waits; amounts are compared with those of the same container only."""
+    kept = {field: value for field, value in spec.items() if field not in _SCHEDULING}
+    near = {field: value for field, value in (spec.get("affinity") or {}).items() if field != "nodeAffinity"}
+    if near:
+        kept["affinity"] = near
+    for field in ("containers", "initContainers"):
+        mine, theirs = spec.get(field) or [], (other.get("spec") or {}).get(field) or []
+        if len(mine) == len(theirs):
+            kept[field] = [
+                {key: value for key, value in container.items() if key != "resources"}
+                if container.get("name") == beside.get("name") else container
+                for container, beside in zip(mine, theirs, strict=True)]
+    return kept
 
 
 def _cron_defaults(cron: Object) -> None:

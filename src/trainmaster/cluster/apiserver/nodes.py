@@ -35,10 +35,11 @@ def rules(node: Object, old: Object | None) -> Iterator[Cause]:
         if swap is not None and swap <= 0:
             yield causes.invalid("metadata.nodeSwapStatus.capacity", swap, "must be greater than 0")
         yield from _feature_rules(status.get("declaredFeatures") or [])
-        yield from _network_rules(spec.get("podCIDRs") or [])
-    was = ((old or {}).get("spec") or {}).get("podCIDR")
-    if was and spec.get("podCIDR") != was:
-        yield causes.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid")
+    yield from _network_rules(spec.get("podCIDRs") or [])
+    was = (old or {}).get("spec") or {}
+    for field, called in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
+        if was.get(field) and spec.get(field) != was[field]:
+            yield causes.forbidden(f"spec.{field}", f'node updates may not change {called} except from "" to valid')
 
 
 def _taint_rules(taints: list[Object]) -> Iterator[Cause]:

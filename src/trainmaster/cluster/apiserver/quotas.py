@@ -35,10 +35,8 @@ def _quota_rules(quota: Object, old: Object | None) -> Iterator[Cause]:
     yield from _scope_rules(spec.get("scopes") or [], spec.get("hard") or {})
     if spec.get("scopeSelector") is not None:
         yield from _selector_rules(spec)
-    if old is not None:
-        was = old.get("spec") or {}
-        for field in ("scopes", "scopeSelector"):
-            yield from checks.unchanged(spec.get(field), was.get(field), f"spec.{field}")
+    if old is not None and set(spec.get("scopes") or ()) != set((old.get("spec") or {}).get("scopes") or ()):
+        yield causes.invalid("spec.scopes", spec.get("scopes"), checks.IMMUTABLE)
 
 
 def _amount_rules(name: str, amount: Json, path: str) -> Iterator[Cause]:
@@ -105,6 +103,11 @@ def _priority_defaults(thing: Object) -> None:
 
 def _priority_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
     name, value = thing["metadata"].get("name", ""), thing.get("value") or 0
+    if old is not None:
+        if value != (old.get("value") or 0):
+            yield causes.forbidden("value", "may not be changed in an update.")
+        yield from checks.unchanged(thing["preemptionPolicy"], old.get("preemptionPolicy"), "preemptionPolicy")
+        return
     if name.startswith("system-"):
         if SYSTEM_PRIORITIES.get(name) != value:
             yield causes.forbidden("metadata.name", "priority class names with 'system-' prefix are reserved for "
@@ -115,10 +118,6 @@ def _priority_rules(thing: Object, old: Object | None) -> Iterator[Cause]:
         yield causes.required("preemptionPolicy")
     else:
         yield from checks.choice(thing["preemptionPolicy"], "preemptionPolicy", ("PreemptLowerPriority", "Never"))
-    if old is not None:
-        if value != (old.get("value") or 0):
-            yield causes.forbidden("value", "may not be changed in an update.")
-        yield from checks.unchanged(thing["preemptionPolicy"], old.get("preemptionPolicy"), "preemptionPolicy")
 
 
 def _not_known(name: str, value: int) -> str:

@@ -134,6 +134,9 @@ def _volume_rules(volume: Object, old: Object | None) -> Iterator[Cause]:
             yield causes.forbidden("spec.persistentvolumesource",
                                    "spec.persistentvolumesource is immutable after creation")
         yield from checks.unchanged(spec["volumeMode"], was.get("volumeMode"), "volumeMode")
+        if was.get("nodeAffinity") is not None and spec.get("nodeAffinity") != was["nodeAffinity"]:
+            yield causes.invalid("nodeAffinity", spec.get("nodeAffinity"),
+                                 f"{checks.IMMUTABLE}, except for updating from beta label to GA")
 
 
 def _capacity_rules(capacity: Json) -> Iterator[Cause]:
