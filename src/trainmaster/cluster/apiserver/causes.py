@@ -96,7 +96,10 @@ def type_name(value: Json) -> str:
 
 
 def quoted(value: Json) -> str:
-    text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    return cut(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode())
+
+
+def cut(text: str) -> str:
     return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}..."
 
 

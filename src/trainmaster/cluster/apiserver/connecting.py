@@ -45,7 +45,8 @@ class Tunnel:
 def options(subresource: str, query: Query) -> tuple[Resource, Object]:
     """What is asked for, as the object that webhooks are shown. Raises Failure 400."""
     if subresource == "portforward":
-        ports = [int(port) for given in query.all("ports") for port in given.split(",") if port.isdigit()]
+        said = (port for given in query.all("ports") for port in given.split(","))
+        ports = [int(port) for port in said if port.isascii() and port.isdigit() and len(port) < 10]
         return PORT_FORWARD, {"ports": ports} if ports else {}
     found: Object = {name: query.flag(name) for name, _ in _STREAMS if query.flag(name)}
     if query.text("container"):

@@ -170,6 +170,7 @@ def _variables_rules(sources: Sequence[Object], path: str) -> Iterator[Cause]:
 def _mount_rules(mounts: Iterable[Object], devices: Iterable[Object], path: str, volumes: Mapping[str, Object],
                  container: Object) -> Iterator[Cause]:
     taken = set()
+    named, placed = {device.get("name") for device in devices}, {device.get("devicePath") for device in devices}
     for index, mount in enumerate(mounts):
         at, name, where = f"{path}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
@@ -181,9 +182,9 @@ def _mount_rules(mounts: Iterable[Object], devices: Iterable[Object], path: str,
         if where in taken:
             yield causes.invalid(f"{at}.mountPath", where, "must be unique")
         taken.add(where)
-        if any(device.get("name") == name for device in devices):
+        if name in named:
             yield causes.invalid(f"{at}.name", name, "must not already exist in volumeDevices")
-        if any(device.get("devicePath") == where for device in devices):
+        if where in placed:
             yield causes.invalid(f"{at}.mountPath", where, "must not already exist as a path in volumeDevices")
         if len(mount) > 2:
             yield from _special_mount_rules(mount, at, path, container)
@@ -215,6 +216,7 @@ def _special_mount_rules(mount: Object, at: str, path: str, container: Object) -
 def _device_rules(devices: Iterable[Object], mounts: Iterable[Object], path: str,
                   volumes: Mapping[str, Object]) -> Iterator[Cause]:
     called, placed = set(), set()
+    mounted, taken = {mount.get("name") for mount in mounts}, {mount.get("mountPath") for mount in mounts}
     for index, device in enumerate(devices):
         at, name, where = f"{path}[{index}]", device.get("name") or "", device.get("devicePath") or ""
         if not name:
@@ -234,9 +236,9 @@ def _device_rules(devices: Iterable[Object], mounts: Iterable[Object], path: str
             yield causes.invalid(f"{at}.devicePath", where, "can not contain backsteps ('..')")
         else:
             placed.add(where)
-        if any(mount.get("name") == name for mount in mounts):
+        if name in mounted:
             yield causes.invalid(f"{at}.name", name, "must not already exist in volumeMounts")
-        if any(mount.get("mountPath") == where for mount in mounts):
+        if where in taken:
             yield causes.invalid(f"{at}.devicePath", where, "must not already exist as a path in volumeMounts")
         if name:
             called.add(name)
@@ -338,8 +340,10 @@ def _is_extended(name: str) -> bool:
 
 def _claim_rules(claims: Iterable[Object], path: str, spec: Object) -> Iterator[Cause]:
     """Devices that the container gets of those the pod claims."""
-    offered = sorted({each.get("name") or "" for each in spec.get("resourceClaims") or ()} - {""})
+    offered = {each.get("name") or "" for each in spec.get("resourceClaims") or ()} - {""}
+    listed = f": {causes.cut(', '.join(sorted(offered)))}" if offered else " which is empty"
     taken: set[tuple[str, str]] = set()
+    claimed: set[str] = set()
     for index, claim in enumerate(claims):
         at, name, request = f"{path}[{index}]", claim.get("name") or "", claim.get("request") or ""
         if not name:
@@ -347,11 +351,11 @@ def _claim_rules(claims: Iterable[Object], path: str, spec: Object) -> Iterator[
             continue
         if request:
             yield from names.refused(f"{at}.request", request, names.label(request))
-        if (name, "") in taken or (not request and any(each == name for each, _ in taken)):
+        if (name, "") in taken or (not request and name in claimed):
             yield causes.duplicate(at, name)
         elif (name, request) in taken:
             yield causes.duplicate(at, f"{name}/{request}")
         taken.add((name, request))
+        claimed.add(name)
         if name not in offered:
-            listed = f": {', '.join(offered)}" if offered else " which is empty"
             yield causes.not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{listed}")

@@ -68,7 +68,7 @@ def _schema_faults(document: Object, path: str, *, alone: bool) -> Iterator[Caus
     said = [*islice(schema_keywords.faults(document, path), MOST_FAULTS)]
     yield from shape
     yield from said
-    ruled = [] if unusable or shape else [*_rule_faults(document, path, said)]
+    ruled = [] if unusable or shape else [*islice(_rule_faults(document, path, said), MOST_FAULTS)]
     yield from ruled
     if not alone or shape or said or ruled:
         return

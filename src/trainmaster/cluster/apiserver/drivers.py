@@ -1,5 +1,6 @@
 """Where volumes come from: StorageClass, and what drivers say of themselves, their nodes and their work."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from trainmaster.api.meta import Object
@@ -51,15 +52,16 @@ def _parameter_rules(parameters: Object) -> Iterator[Cause]:
 def _topology_rules(terms: list[Object]) -> Iterator[Cause]:
     """Where volumes may be made. Two terms that say the same are one too many, and so is one that says nothing."""
     # A real server compares with as many empty terms as there are terms, and complains of each.
-    seen: list[dict[str, set[str]]] = [{} for _ in terms]
+    seen = Counter({frozenset[tuple[str, frozenset[str]]](): len(terms)})
     for index, term in enumerate(terms):
         path = f"allowedTopologies[{index}].matchLabelExpressions"
         said: dict[str, set[str]] = {}
         for at, wanted in enumerate(term.get("matchLabelExpressions") or ()):
             yield from _expression_rules(wanted, f"{path}[{at}]", said)
-        for _ in range(seen.count(said)):
+        whole = frozenset((key, frozenset(values)) for key, values in said.items())
+        for _ in range(seen[whole]):
             yield causes.duplicate(path, "")
-        seen.append(said)
+        seen[whole] += 1
 
 
 def _expression_rules(wanted: Object, path: str, said: dict[str, set[str]]) -> Iterator[Cause]:
@@ -67,9 +69,11 @@ def _expression_rules(wanted: Object, path: str, said: dict[str, set[str]]) -> I
     key, values = wanted.get("key") or "", wanted.get("values") or []
     if not values:
         yield causes.required(f"{path}.values")
+    taken: set[str] = set()
     for index, value in enumerate(values):
-        if value in values[:index]:
+        if value in taken:
             yield causes.duplicate(f"{path}.values[{index}]", value)
+        taken.add(value)
     yield from names.refused(f"{path}.key", key, names.qualified(key))
     if key in said:
         yield causes.duplicate(f"{path}.key", key)

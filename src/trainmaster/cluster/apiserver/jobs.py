@@ -36,6 +36,7 @@ _RESTARTS = ("OnFailure", "Never")
 _LONGEST_CRON_NAME = 52
 _FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 # What a suspended job may change in its template before it starts: where its pods go, and what they are labelled with.
+_LONGEST_FIGURE = 18
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
 
 
@@ -288,6 +289,8 @@ def _range_fault(text: str, least: int, most: int, words: dict[str, str]) -> str
             continue
         if not (figure.isascii() and figure.isdigit()):
             return f"failed to parse int from {figure}: strconv.Atoi: parsing \"{figure}\": invalid syntax"
+        if len(figure) > _LONGEST_FIGURE:
+            return f"failed to parse int from {figure}: strconv.Atoi: parsing \"{figure}\": value out of range"
         figures.append(int(figure))
     if slash and not figures[-1]:
         return f"step of range should be a positive number: {text}"

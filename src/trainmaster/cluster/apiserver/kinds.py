@@ -95,7 +95,7 @@ def _secret_defaults(secret: Object) -> None:
     if plain:
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
         secret["data"] = {**(secret.get("data") or {}), **encoded}
-    secret.setdefault("type", "Opaque")
+    secret["type"] = secret.get("type") or "Opaque"
 
 
 def _secret_rules(secret: Object, old: Object | None) -> Iterator[Cause]:
@@ -150,7 +150,7 @@ def _json_fault(text: bytes) -> str:
             return "unexpected end of JSON input"
         return f"invalid character '{left[0]}' looking for beginning of value" if left == error.doc.strip() else \
             "it is not JSON"
-    except UnicodeDecodeError:
+    except (ValueError, RecursionError):     # no text, figures without end, or too deep
         return "it is not JSON"
     kinds = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
     kind = kinds.get(type(found), "")

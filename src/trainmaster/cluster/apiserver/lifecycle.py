@@ -5,8 +5,11 @@ apart, when the generation counts up, what finalizers and grace do to a deletion
 these and writes; nothing here knows the store, the clock or HTTP.
 """
 
+import copy
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain, islice
 
 from trainmaster.api.meta import Json, Object, moment, timestamp
 from trainmaster.cluster.apiserver import (
@@ -28,6 +31,8 @@ from trainmaster.cluster.apiserver.kind import FOREGROUND, ORPHAN, Kind
 # A generated name is the prefix and five of these: no vowels, nothing that can be misread.
 SUFFIX_SIGNS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
+# As many faults are told at once: who sends more is helped by none of them, and some rules know one for every pair.
+MOST_FAULTS = 250
 LONGEST_PREFIX = 63 - SUFFIX_LENGTH
 
 UNCONDITIONAL = Cause("metadata.resourceVersion", "FieldValueInvalid",
@@ -144,8 +149,8 @@ def created(kind: Kind, thing: Object, namespace: str, name: str, *, now: dateti
     kind.begin(thing)
     kind.defaults(thing)
     kind.settle(thing, None)
-    _refuse(kind, thing, [*metadata.created(kind, thing["metadata"]), *kind.rules(thing, None),
-                          *_schema_faults(kind, thing, None)])
+    _refuse(kind, thing, chain(metadata.created(kind, thing["metadata"]), kind.rules(thing, None),
+                               _schema_faults(kind, thing, None)))
     return thing
 
 
@@ -281,10 +286,10 @@ def _finalizers(kind: Kind, found: list[str], propagation: str) -> list[str]:
     return [*rest, added] if added else rest
 
 
-def _refuse(kind: Kind, thing: Object, faults: list[Cause]) -> None:
-    if faults:
+def _refuse(kind: Kind, thing: Object, faults: Iterable[Cause]) -> None:
+    if told := [*islice(faults, MOST_FAULTS)]:
         resource = kind.view.stored if kind.view else kind.resource
-        raise failures.invalid(resource, thing["metadata"].get("name", ""), faults)
+        raise failures.invalid(resource, thing["metadata"].get("name", ""), told)
 
 
 def _update_faults(kind: Kind, new: Object, old: Object, part: str) -> list[Cause]:
@@ -297,11 +302,24 @@ def _update_faults(kind: Kind, new: Object, old: Object, part: str) -> list[Caus
             found.append(causes.forbidden("metadata.finalizers", "no new finalizers can be added if the object is "
                                           f"being deleted, found new finalizers []string{{{listed}}}"))
     if not part:
-        found += kind.rules(new, old)
+        found += _new_faults(kind, new, old)
     elif part == "status":
-        found += kind.status_rules(new, old)
+        found += islice(kind.status_rules(new, old), MOST_FAULTS)
     return [*found, *_schema_faults(kind, new, old)]
 
 
-def _schema_faults(kind: Kind, thing: Object, old: Object | None) -> list[Cause]:
-    return [] if kind.schema is None else list(kind.schema.check(thing, old))
+def _new_faults(kind: Kind, new: Object, old: Object) -> list[Cause]:
+    """What is wrong and was not before. An object that an older server took, with fewer rules or defaults, can still be
+    changed in other fields, above all lose its finalizers."""
+    found = [*islice(kind.rules(new, old), MOST_FAULTS)]
+    if not found:
+        return []
+    before = copy.deepcopy(old)
+    kind.defaults(before)
+    known = {*islice(kind.rules(before, None), MOST_FAULTS)}
+    return [fault for fault in islice(kind.rules(new, before), MOST_FAULTS) if fault not in known]
+
+
+def _schema_faults(kind: Kind, thing: Object, old: Object | None) -> Iterator[Cause]:
+    if kind.schema is not None:
+        yield from kind.schema.check(thing, old)

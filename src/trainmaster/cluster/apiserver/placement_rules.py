@@ -1,6 +1,7 @@
 """Where a pod may go, beside whom, and when: tolerations, affinity, gates, spreading."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 
 from trainmaster.api.meta import Object
 from trainmaster.cluster.apiserver import causes, checks, labels, names, node_selectors
@@ -27,8 +28,10 @@ def rules(spec: Object, path: str) -> Iterator[Cause]:
             yield causes.duplicate(at, name)
         taken.add(name)
     spreads = spec.get("topologySpreadConstraints") or ()
+    left = Counter(_over(spread) for spread in spreads)
     for index, spread in enumerate(spreads):
-        yield from _spread_rules(spread, spreads[index + 1:], f"{path}.topologySpreadConstraints[{index}]")
+        left[_over(spread)] -= 1
+        yield from _spread_rules(spread, f"{path}.topologySpreadConstraints[{index}]", again=left[_over(spread)] > 0)
 
 
 def _affinity_rules(affinity: Object, path: str) -> Iterator[Cause]:
@@ -43,14 +46,20 @@ def _affinity_rules(affinity: Object, path: str) -> Iterator[Cause]:
             yield from _pod_term_rules(weighted.get("podAffinityTerm") or {}, f"{where}.podAffinityTerm")
 
 
-def _spread_rules(spread: Object, others: Iterable[Object], path: str) -> Iterator[Cause]:
-    key, action = spread.get("topologyKey") or "", spread.get("whenUnsatisfiable") or ""
+def _over(spread: Object) -> tuple[str, str]:
+    """Of what there may be one constraint only."""
+    return spread.get("topologyKey") or "", spread.get("whenUnsatisfiable") or ""
+
+
+def _spread_rules(spread: Object, path: str, *, again: bool) -> Iterator[Cause]:
+    """`again`: another one like it follows."""
+    key, action = _over(spread)
     if (spread.get("maxSkew") or 0) <= 0:
         yield causes.invalid(f"{path}.maxSkew", spread.get("maxSkew") or 0, "must be greater than zero")
     if not key:
         yield causes.required(f"{path}.topologyKey", "can not be empty")
     yield from checks.choice(action, f"{path}.whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"))
-    if any((each.get("topologyKey") or "", each.get("whenUnsatisfiable") or "") == (key, action) for each in others):
+    if again:
         yield causes.duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
     domains = spread.get("minDomains")
     if domains is not None:
@@ -75,7 +84,7 @@ def _label_key_rules(term: Object, path: str) -> Iterator[Cause]:
             continue
         for index, key in enumerate(keys):
             yield from names.refused(f"{path}.{field}[{index}]", key, names.qualified(key))
-    mismatched = term.get("mismatchLabelKeys") or ()
+    mismatched = set(term.get("mismatchLabelKeys") or ())
     for index, key in enumerate(term.get("matchLabelKeys") or ()):
         if key in mismatched:
             yield causes.invalid(f"{path}.matchLabelKeys[{index}]", key,

@@ -17,9 +17,10 @@ def fill(spec: Object) -> None:
     if not isinstance(whole, dict) or not whole.get("limits"):
         return
     asked = whole.get("requests") or {}
+    needed = requested(spec)
     for name in _KINDS:
-        if name not in asked and (found := requested(spec, name)) is not None:
-            asked[name] = quantity.show(found)
+        if name not in asked and name in needed:
+            asked[name] = quantity.show(needed[name])
     whole["requests"] = {**whole["limits"], **asked}
 
 
@@ -30,11 +31,11 @@ def rules(spec: Object, path: str) -> Iterator[Cause]:
     if whole.get("claims") is not None:
         yield causes.forbidden(f"{at}.claims", "claims may not be set for Resources at pod-level")
     yield from container_rules.resource_rules(whole, at, spec, of_pod=True)
+    needed = requested(spec)
     for name, amount in (whole.get("requests") or {}).items():
-        found = requested(spec, name)
-        if found is not None and found > quantity.parse(amount):
+        if name in needed and needed[name] > quantity.parse(amount):
             yield causes.invalid(f"{at}.requests[{name}]", str(amount), "must be greater than or equal to aggregate "
-                                 f"container requests of {quantity.show(found)}")
+                                 f"container requests of {quantity.show(needed[name])}")
     for index, container in enumerate(spec.get("containers") or ()):
         for name, amount in ((container.get("resources") or {}).get("limits") or {}).items():
             most = (whole.get("limits") or {}).get(name)
@@ -43,24 +44,22 @@ def rules(spec: Object, path: str) -> Iterator[Cause]:
                                      f"must be less than or equal to pod limits of {most}")
 
 
-def requested(spec: Object, name: str) -> Fraction | None:
-    """As much as the containers need at a time at most; none if none says anything."""
-    running, most, said = Fraction(0), Fraction(0), False
+def requested(spec: Object) -> dict[str, Fraction]:
+    """As much of each resource as the containers need at a time at most."""
+    running: dict[str, Fraction] = {}
+    most: dict[str, Fraction] = {}
     for container in spec.get("initContainers") or ():
-        amount = _requested_by(container, name)
-        said = said or amount is not None
-        if container.get("restartPolicy") == "Always":
-            running += amount or 0
-            most = max(most, running)
-        else:
-            most = max(most, running + (amount or 0))
+        for name, amount in _requests_of(container):
+            total = running.get(name, Fraction(0)) + amount
+            most[name] = max(most.get(name, total), total)
+            if container.get("restartPolicy") == "Always":
+                running[name] = total
     for container in spec.get("containers") or ():
-        amount = _requested_by(container, name)
-        said = said or amount is not None
-        running += amount or 0
-    return max(most, running) if said else None
+        for name, amount in _requests_of(container):
+            running[name] = running.get(name, Fraction(0)) + amount
+    return {**running, **{name: max(amount, running.get(name, amount)) for name, amount in most.items()}}
 
 
-def _requested_by(container: Object, name: str) -> Fraction | None:
-    amount = ((container.get("resources") or {}).get("requests") or {}).get(name)
-    return None if amount is None else quantity.parse(amount)
+def _requests_of(container: Object) -> Iterator[tuple[str, Fraction]]:
+    for name, amount in ((container.get("resources") or {}).get("requests") or {}).items():
+        yield name, quantity.parse(amount)

@@ -117,13 +117,13 @@ def _count_rules(spec: Object) -> Iterator[Cause]:
 def _node_port_rules(spec: Object, was: Object) -> Iterator[Cause]:
     """No port of the nodes is asked for twice, except for one port of the service, with two protocols."""
     ports = spec.get("ports") or []
+    first = {each.get("port") or 0: each["nodePort"] for each in reversed(ports) if each.get("nodePort")}
     known: dict[int, int] = {}
     taken: set[int] = set()
     for index, port in enumerate(ports if spec["type"] in {"NodePort", "LoadBalancer"} and not was else ()):
         number, wanted = port.get("port") or 0, port.get("nodePort") or 0
         if number not in known:
-            wanted = known[number] = next((each["nodePort"] for each in ports if each.get("nodePort")
-                                           and (each.get("port") or 0) == number), 0)
+            wanted = known[number] = first.get(number, 0)
         elif wanted == known[number]:
             continue
         if wanted in taken:

@@ -156,6 +156,8 @@ def carry(service: Object, old: Object) -> None:
             if spec.get(field) == was.get(field):
                 spec.pop(field, None)
     elif was.get("clusterIP"):
+        if not spec.get("clusterIP"):
+            spec.pop("clusterIP", None)
         moved = spec.get("clusterIP") not in (None, was["clusterIP"])
         if moved and spec.get("clusterIPs") == was.get("clusterIPs"):
             spec.pop("clusterIPs", None)      # who changes the one field means the other, too

@@ -147,7 +147,7 @@ def _capacity_rules(capacity: Json) -> Iterator[Cause]:
     for name, amount in (capacity or {}).items():
         found, path = quantity.parse(amount), f"spec.capacity[{name}]"
         if found < 0:
-            yield causes.invalid(path, floor(found), "must be a valid resource quantity")
+            yield causes.invalid(path, max(floor(found), -2**63), "must be a valid resource quantity")
         if found <= 0:
             yield causes.invalid(path, str(amount), "must be greater than zero")
 

@@ -4,6 +4,7 @@ What they share is a template and a selector that must select what the template 
 are elsewhere; here is what a server says to whoever writes one.
 """
 
+import re
 from collections.abc import Iterator
 
 from trainmaster.api.labels import holds
@@ -29,6 +30,7 @@ _STATEFUL = ("updates to statefulset spec for fields other than 'replicas', 'ord
 _STATEFUL_LOOSE = frozenset({"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
                              "persistentVolumeClaimRetentionPolicy", "minReadySeconds"})
 _NAMED_LATER = frozenset({"hostname", "subdomain"})
+_COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
@@ -286,7 +288,7 @@ def _daemon_carry(thing: Object, old: Object) -> None:
     """A number that goes up with each change of the template, for controllers older than `generation`."""
     count = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
     _daemon_defaults(thing)
-    if thing["spec"]["template"] != (old.get("spec") or {}).get("template") and count.isdigit():
+    if thing["spec"]["template"] != (old.get("spec") or {}).get("template") and _COUNT.fullmatch(count):
         count = str(int(count) + 1)
     thing["metadata"]["annotations"][_TEMPLATE_GENERATION] = count
 

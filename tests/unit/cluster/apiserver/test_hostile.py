@@ -202,3 +202,57 @@ def _request(method: str, path: str, body: Json, media: str, query: list[tuple[s
 ])
 async def test_odd_json(api: Api, body: bytes) -> None:
     assert (await api.post(MAPS, body)).code < 500
+
+
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+CLAIMED = [{"name": f"c{number}", "resourceClaimName": "x"} for number in range(2_000)]
+SPREAD = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway"}
+
+
+@pytest.mark.parametrize(("place", "thing"), [
+    pytest.param(CLASSES, {"metadata": {"name": "t"}, "provisioner": "a/b", "allowedTopologies": [{}] * 1_000},
+                 id="topologies that say nothing"),
+    pytest.param("/api/v1/namespaces/default/resourcequotas", {"metadata": {"name": "t"}, "spec": {
+        "hard": {"cpu": "1"}, "scopeSelector": {"matchExpressions": [{"scopeName": "BestEffort"}] * 4_000}}},
+        id="scopes that do not fit"),
+    pytest.param(PODS, pod("t", topologySpreadConstraints=[SPREAD] * 4_000), id="spread over the same"),
+    pytest.param(PODS, pod("t", containers=[{"name": "main", "image": "x", "resources": {
+        "claims": [{"name": f"d{number}"} for number in range(2_000)]}}], resourceClaims=CLAIMED),
+        id="devices that are not there"),
+    pytest.param(PODS, pod("t", containers=[{
+        "name": "main", "image": "x", "volumeMounts": [{"name": "v", "mountPath": f"/m{n}"} for n in range(4_000)],
+        "volumeDevices": [{"name": "v", "devicePath": f"/d{n}"} for n in range(4_000)]}]), id="mounts and devices"),
+])
+async def test_faults_without_end_are_told_in_part(api: Api, place: str, thing: Json) -> None:
+    answer = await api.post(place, thing)
+
+    assert (422, 250) == (answer.code, len(answer.json["details"]["causes"]))
+    assert len(answer.body) < 1_000_000
+
+
+@pytest.mark.parametrize(("place", "thing"), [
+    pytest.param("/api/v1/persistentvolumes", {"metadata": {"name": "t"}, "spec": {
+        "capacity": {"storage": "-9e20"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}},
+        id="less than nothing by far"),
+    pytest.param("/apis/batch/v1/namespaces/default/cronjobs", {"metadata": {"name": "t"}, "spec": {
+        "schedule": "1" * 5_000 + " * * * *", "jobTemplate": {"spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}}}}}, id="a minute of figures"),
+    pytest.param("/api/v1/namespaces/default/secrets", {
+        "metadata": {"name": "t"}, "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": "[" * 100_000}}, id="a secret as deep as the sea"),
+    pytest.param("/api/v1/namespaces/default/secrets", {
+        "metadata": {"name": "t"}, "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": "1" * 5_000}}, id="a secret of 5,000 figures"),
+])
+async def test_figures_beyond_all_measure(api: Api, place: str, thing: Json) -> None:
+    assert (await api.post(place, thing)).code == 422
+
+
+async def test_a_count_that_is_none(api: Api) -> None:
+    sets = "/apis/apps/v1/namespaces/default/daemonsets"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    await api.made(sets, {"metadata": {"name": "t", "annotations": {"deprecated.daemonset.template.generation": "²"}},
+                          "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}})
+
+    change = {"spec": {"template": {"metadata": {"annotations": {"c": "d"}}}}}
+    assert (await api.patch(f"{sets}/t", change)).code == 200

@@ -26,6 +26,13 @@ class TestServices:
 
         assert ("None", ["None"]) == (spec["clusterIP"], spec["clusterIPs"])
 
+    async def test_an_empty_address_means_the_one_it_has(self, api: Api) -> None:
+        made = await api.made(SERVICES, service("a", clusterIP=""))
+
+        answer = await api.patch(f"{SERVICES}/a", {"metadata": {"labels": {"a": "b"}}, "spec": {"clusterIP": ""}})
+
+        assert (200, made["spec"]["clusterIP"]) == (answer.code, answer.json["spec"]["clusterIP"])
+
     async def test_addresses_are_not_given_twice(self, api: Api) -> None:
         first, second = await api.made(SERVICES, service("a")), await api.made(SERVICES, service("b"))
         await api.delete(f"{SERVICES}/a")
@@ -149,3 +156,11 @@ async def test_immutable_means_immutable(api: Api, change: Json, code: int) -> N
     await api.made(MAPS, {**config_map(a="1"), "immutable": True})
 
     assert code == (await api.patch(f"{MAPS}/m", change)).code
+
+
+async def test_a_secret_of_an_empty_type_is_opaque_and_stays_so(api: Api) -> None:
+    made = await api.made(SECRETS, {"metadata": {"name": "t"}, "type": ""})
+
+    answer = await api.patch(f"{SECRETS}/t", {"metadata": {"labels": {"a": "b"}}, "type": ""})
+
+    assert ("Opaque", 200, "Opaque") == (made["type"], answer.code, answer.json["type"])
